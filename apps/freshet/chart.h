@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace freshet::cli {
+
+struct Point {
+  double x, y;
+};
+struct Line {
+  std::string name;
+  std::vector<Point> points;
+};
+
+// A line chart for a terminal: `width` × `height` characters of blocks and an axis.
+std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_name, int width = 64, int height = 12);
+// The same as an SVG picture.
+std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name, const std::string& y_name);
+
+// Means of a stream of losses over stretches of rows, thinned so that there are never more than 256 points.
+class Curve {
+ public:
+  // Totals so far; may start over (a new epoch).
+  void Add(double rows, double total_loss, double total_weight);
+  std::vector<Point> points() const;
+
+ private:
+  struct Stretch {
+    double rows, loss, weight;
+  };
+  std::vector<Stretch> stretches_;
+  double last_loss_ = 0, last_weight_ = 0, least_rows_ = 0, last_rows_ = 0;
+};
+
+}  // namespace freshet::cli

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <cmath>
+
+#include "data/cache.h"
+#include "data/drive.h"
+#include "data_verbs.h"
+#include "input_flags.h"
+
+namespace freshet::cli {
+namespace {
+
+// Rows as LIBSVM text, features counted from 1. Zeros of dense rows are left out; a missing value has no LIBSVM form.
+Result<void> AppendLibsvm(const data::Description& description, const data::Batch& batch, std::string& out) {
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const float label = batch.labels[r];
+    const auto k = static_cast<std::size_t>(std::max(0.0f, label));
+    if (description.labels.kind == data::Labels::Kind::kBinary) out += label > 0 ? "+1" : "-1";
+    else if (description.labels.kind == data::Labels::Kind::kClasses) out += Str(k);
+    else out += Str(std::isnan(label) ? 0.0f : label);
+    const auto add = [&](std::uint64_t index, float value) {
+      if (value != 0 && !std::isnan(value) && index != data::kUnseen) out += Str(" ", index + 1, ":", value);
+    };
+    if (batch.sparse()) {
+      std::vector<std::pair<std::uint32_t, float>> entries;
+      for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e) entries.emplace_back(batch.indices[e], batch.values[e]);
+      std::sort(entries.begin(), entries.end());
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        // Hashing may have put two features in one place: they add up, as they do in a linear model.
+        while (i + 1 < entries.size() && entries[i + 1].first == entries[i].first) {
+          entries[i + 1].second += entries[i].second;
+          ++i;
+        }
+        add(entries[i].first, entries[i].second);
+      }
+    } else {
+      for (std::size_t j = 0; j < batch.width; ++j) add(j, batch.dense[r * batch.width + j]);
+    }
+    out += "\n";
+  }
+  return {};
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  InputFlags input;
+  std::string to = "cache", out;
+  int threads = 0;
+  base::Settings settings;
+  settings.Group("What");
+  settings.Add("to", &to, "the format to write", {.value = "FORMAT", .choices = {"cache", "libsvm"}});
+  settings.Add("out", &out, "where it goes", {.letter = 'o', .value = "FILE"});
+  settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
+  input.Register(settings, InputFlags::Use::kTraining);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (out.empty()) return Error{Code::kInvalid, "no output: name it with -o FILE"};
+  base::ThreadPool pool(Threads(threads));
+  const base::Env env = door.env(pool);
+  data::Description description;
+  const auto source = TRY(input.Open(env, description));
+  if (to == "cache") {
+    const auto writer = TRY(data::CacheWriter::Create(door.files, out));
+    TRY(data::DriveInOrder(pool, *source, [&](data::Rows& rows) { return writer->Append(rows); }));
+    return writer->Close(description);
+  }
+  if (description.format == "ratings") return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
+  return base::WriteAtomic(door.files, out, [&](base::OutputFile& file) -> Result<void> {
+    std::string text;
+    return data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
+      text.clear();
+      TRY(AppendLibsvm(description, rows.batch(), text));
+      return file.Write(text);
+    });
+  });
+}
+
+}  // namespace
+
+extern const Verb kDataConvert = {"data convert", "parse once, train many times: write a cache, or LIBSVM text", "-o FILE [FLAGS] DATA…",
+                                  "  freshet data convert clicks.csv.gz -o clicks.cache && freshet train clicks.cache -o clicks.model\n"
+                                  "  freshet data convert table.csv --label y --to libsvm -o table.svm\n",
+                                  Run};
+
+}  // namespace freshet::cli

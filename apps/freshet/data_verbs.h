@@ -1,0 +1,9 @@
+#pragma once
+
+#include "verb.h"
+
+namespace freshet::cli {
+
+extern const Verb kDataInspect, kDataConvert, kDataGenerate, kDataSplit;
+
+}  // namespace freshet::cli

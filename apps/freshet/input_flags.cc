@@ -1,0 +1,66 @@
+#include "input_flags.h"
+
+#include "data/cache.h"
+
+namespace freshet::cli {
+namespace {
+
+std::vector<std::string> List(const std::string& text) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  for (const std::string_view part : Split(text, ',')) parts.emplace_back(Trim(part));
+  return parts;
+}
+
+}  // namespace
+
+void InputFlags::Register(base::Settings& settings, Use use) {
+  std::vector<std::string> formats = {"auto"};
+  for (const data::Format& format : data::Formats()) formats.emplace_back(format.name);
+  settings.Group("Input");
+  settings.Add("data", &data, "files, patterns, or - for standard input; gzip, xz and zstd are unpacked", {.letter = 'd', .value = "FILE", .positional = true});
+  if (use == Use::kTraining) {
+    settings.Add("format", &input.format, "format of the data", {.value = "NAME", .choices = formats});
+    settings.Add("label", &input.label, "label column by name or number from 1 (negative: from the end; none: no labels)", {.value = "COLUMN"});
+    settings.Add("delimiter", &input.delimiter, "between columns (inferred if not given)", {.value = "C"});
+    settings.Add("header", &input.header, "does the first line name the columns", {.value = "WHICH", .choices = {"auto", "yes", "no"}});
+    settings.Add("categorical", &categorical, "columns to treat as categories", {.value = "A,B"});
+    settings.Add("ignore", &ignore, "columns to leave out", {.value = "A,B"});
+    settings.Add("weight-column", &input.weight_column, "column with the importance of a row", {.value = "COLUMN"});
+    settings.Add("time-column", &input.time_column, "column with seconds since 1970", {.value = "COLUMN"});
+    settings.Add("index-base", &index_base, "what the first LIBSVM feature is called: 0, 1, or -1 to infer", {.value = "N", .least = -1, .most = 1});
+    settings.Add("bits", &input.bits, "hash features to 2^bits", {.letter = 'b', .value = "N", .least = 0, .most = 30});
+    settings.Add("positive", &input.positive, "one class against the rest", {.value = "LABEL"});
+    settings.Add("classes", &classes, "label values in order", {.value = "A,B,C"});
+    settings.Add("standardise", &input.standardise, "scale and centre numeric columns of tables as they are read");
+  }
+  settings.Add("label-file", &input.labels_path, "file of labels (idx; found by name if not given)", {.value = "FILE"});
+  settings.Add("max-bad-rows", &reader.max_bad_rows, "set aside so many malformed rows before giving up", {.value = "N"});
+  settings.Add("bad-rows", &reader.bad_rows_path, "write malformed rows here", {.value = "FILE"});
+}
+
+void InputFlags::Settle() {
+  input.classes = List(classes);
+  input.categorical = List(categorical);
+  input.ignore = List(ignore);
+  input.index_base = index_base;
+  reader.paths = data;
+}
+
+Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, data::Description& description) {
+  Settle();
+  if (data.empty()) return Error{Code::kInvalid, "no input files; name at least one, or - for standard input"};
+  if (data.size() == 1 && data::CacheReader::Is(env.files, data[0])) {
+    auto cache = TRY(data::CacheReader::Open(env.files, data[0]));
+    if (description.format.empty()) description = cache->description();
+    return std::unique_ptr<data::RowSource>(std::move(cache));
+  }
+  return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, reader, input, description)));
+}
+
+std::uint64_t BadRows(const data::RowSource& source) {
+  const auto* const reader = dynamic_cast<const data::Reader*>(&source);
+  return reader == nullptr ? 0 : reader->bad_rows();
+}
+
+}  // namespace freshet::cli

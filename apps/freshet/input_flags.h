@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/settings.h"
+#include "data/reader.h"
+
+namespace freshet::cli {
+
+// The flags about input that verbs share, and opening what they name.
+struct InputFlags {
+  std::vector<std::string> data;
+  data::InputOptions input;
+  data::ReaderOptions reader;
+  std::string classes, categorical, ignore;  // comma-separated
+  int index_base = -1;
+
+  enum class Use { kTraining, kScoring };
+  void Register(base::Settings& settings, Use use);
+
+  // Opens the data as rows. An empty description is inferred and filled; a loaded one is applied.
+  Result<std::unique_ptr<data::RowSource>> Open(const base::Env& env, data::Description& description);
+  // Copies the comma-separated texts into `input`.
+  void Settle();
+};
+
+// Rows set aside as bad by a source that Open returned.
+std::uint64_t BadRows(const data::RowSource& source);
+
+}  // namespace freshet::cli

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "model/model_file.h"
+#include "verb.h"
+
+namespace freshet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The name of a feature of a linear model over a table, where it has one.
+std::string FeatureName(const data::Description& description, std::uint64_t feature) {
+  std::uint64_t number = 0;
+  for (const data::Column& column : description.columns)
+    if (column.kind == data::Column::Kind::kNumber && number++ == feature) return column.name;
+  if (!description.dictionaries.empty() && feature >= description.features && feature - description.features < description.dictionaries[0].size()) {
+    const auto key = Split(description.dictionaries[0].Name(static_cast<std::uint32_t>(feature - description.features)), '=');
+    std::size_t category = 0;
+    for (const data::Column& column : description.columns)
+      if (column.kind == data::Column::Kind::kCategory && Str(category++) == key[0]) return Str(column.name, "=", key.size() > 1 ? key[1] : "");
+  }
+  return Str(feature + static_cast<std::uint64_t>(description.format == "libsvm" ? description.index_base : 1));
+}
+
+Json TopWeights(const model::TrainedModel& trained, std::size_t count) {
+  Json top = Json::array();
+  if (trained.model->config().kind != "linear" || trained.model->config().classes > 1) return top;
+  const auto weights = trained.parameters.Values(0);
+  std::vector<std::uint32_t> order(weights.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  count = std::min(count, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return std::abs(weights[a]) > std::abs(weights[b]); });
+  for (std::size_t i = 0; i < count; ++i)
+    top.push_back({{"feature", FeatureName(trained.description, order[i])}, {"weight", weights[order[i]]}});
+  return top;
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  std::vector<std::string> paths;
+  std::uint64_t top = 10;
+  bool json = false;
+  base::Settings settings;
+  settings.Group("What");
+  settings.Add("model", &paths, "the model file", {.letter = 'i', .value = "FILE", .positional = true});
+  settings.Add("top", &top, "how many of the largest weights to show", {.value = "N"});
+  settings.Add("json", &json, "as one JSON object");
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (paths.size() != 1) return Error{Code::kInvalid, "name one model file"};
+  optimize::HeapMemory memory;
+  const auto trained = TRY(model::LoadModel(door.files, paths[0], memory));
+  Json out;
+  out["schema"] = 1;
+  out["model"] = Json::parse(trained.model->config().ToJson());
+  out["parameters"] = trained.parameters.size();
+  out["blocks"] = Json::array();
+  for (std::size_t b = 0; b < trained.parameters.blocks(); ++b) {
+    const auto block = trained.parameters.block(b);
+    out["blocks"].push_back({{"name", block.name}, {"rows", block.rows}, {"width", block.width}});
+  }
+  out["input"] = Json::parse(trained.description.ToJson());
+  for (const char* key : {"rows", "epochs", "crc32c"})
+    if (trained.metadata.contains(key)) out[key] = trained.metadata.at(key);
+  out["top_weights"] = TopWeights(trained, top);
+  if (json) return Print(door.files, out.dump() + "\n");
+
+  const auto& config = trained.model->config();
+  std::string text = Str("model    ", config.kind, ", ", config.loss, " loss, ", Grouped(trained.parameters.size()), " parameters, trained on ",
+                         trained.metadata.contains("rows") ? trained.metadata.at("rows") : "?", " rows\n");
+  for (const auto& block : out["blocks"])
+    text += Str("block    ", block["name"].get<std::string>(), "  ", Grouped(block["rows"].get<std::uint64_t>()), " × ", block["width"].get<std::uint64_t>(), "\n");
+  const data::Description& input = trained.description;
+  text += Str("input    ", input.format, input.dense ? Str(", ", input.features, " numbers a row") : ", sparse rows", input.standardise ? ", standardised" : "",
+              input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "", "\n");
+  if (!input.labels.names.empty()) text += Str("labels   ", Join(input.labels.names, ", "), "\n");
+  for (const auto& weight : out["top_weights"])
+    text += Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ", weight["feature"].get<std::string>(), "\n");
+  return Print(door.files, text);
+}
+
+}  // namespace
+
+extern const Verb kInspect = {"inspect", "what is in a model file", "MODEL",
+                              "  freshet inspect a9a.model\n"
+                              "  freshet inspect --json a9a.model | jq .blocks\n",
+                              Run};
+
+}  // namespace freshet::cli

@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include "data/drive.h"
+#include "input_flags.h"
+#include "model/model_file.h"
+#include "train/trainer.h"
+#include "verb.h"
+
+namespace freshet::cli {
+namespace {
+
+// One line for the scores of one row: a class by its name, a probability, a number; with `all`, every probability.
+void AppendPrediction(const model::TrainedModel& trained, std::span<float> scores, bool all, std::string& out) {
+  const auto& labels = trained.description.labels;
+  if (trained.model->config().kind == "kmeans") {
+    out += Str(static_cast<std::uint64_t>(scores[0]), "\n");
+    return;
+  }
+  if (labels.kind == data::Labels::Kind::kClasses && !all) {
+    out += Str(labels.names[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())], "\n");
+    return;
+  }
+  trained.model->loss().Link(scores);
+  for (std::size_t k = 0; k < scores.size(); ++k) out += Str(k == 0 ? "" : " ", scores[k]);
+  out += "\n";
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  InputFlags input;
+  std::string model_path, out_path = "-", config;
+  int threads = 0;
+  bool probabilities = false;
+  base::Settings settings;
+  settings.Group("What");
+  settings.Add("from", &model_path, "the model file", {.letter = 'i', .value = "FILE"});
+  settings.Add("out", &out_path, "where predictions go, one line a row", {.letter = 'o', .value = "FILE"});
+  settings.Add("probabilities", &probabilities, "of every class, in the model's order");
+  settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
+  settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
+  input.Register(settings, InputFlags::Use::kScoring);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (model_path.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
+
+  base::ThreadPool pool(Threads(threads));
+  const base::Env env = door.env(pool);
+  optimize::HeapMemory memory;
+  auto trained = TRY(model::LoadModel(door.files, model_path, memory));
+  input.reader.grow = false;
+  input.reader.labelled = false;
+  const auto source = TRY(input.Open(env, trained.description));
+  model::Workspace workspace;
+  std::vector<float> scores;
+  std::string text;
+  const auto write_all = [&](base::OutputFile& out) {
+    return data::DriveInOrder(env.executor, *source, [&](data::Rows& rows) -> Result<void> {
+      if (door.stop) return Error{Code::kStopped, "stopped"};
+      train::Standardise(trained.description, rows);
+      const data::Batch batch = rows.batch();
+      const std::size_t k = trained.model->scores();
+      scores.resize(batch.rows * k);
+      trained.model->Predict(trained.parameters, batch, workspace, scores);
+      text.clear();
+      for (std::size_t r = 0; r < batch.rows; ++r) AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
+      return out.Write(text);
+    });
+  };
+  if (out_path != "-") return base::WriteAtomic(door.files, out_path, write_all);
+  const auto out = TRY(door.files.Create("-"));
+  return write_all(*out);
+}
+
+}  // namespace
+
+extern const Verb kPredict = {"predict", "score rows with a model", "-i MODEL DATA…",
+                              "  freshet predict -i a9a.model a9a.t | head\n"
+                              "  freshet predict -i digits.model --probabilities t10k-images-idx3-ubyte.gz -o scores.txt\n",
+                              Run};
+
+}  // namespace freshet::cli

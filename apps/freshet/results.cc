@@ -1,0 +1,44 @@
+#include "results.h"
+
+#include <nlohmann/json.hpp>
+
+namespace freshet::cli {
+namespace {
+
+// What the mean loss is called.
+std::string LossName(const model::Model& model) {
+  if (model.config().kind == "kmeans") return "half_squared_distance";
+  const std::string_view name = model.loss().name();
+  if (name == "logistic" || name == "softmax") return "log_loss";
+  return Str(name, "_loss");
+}
+
+}  // namespace
+
+nlohmann::ordered_json ToJson(const train::Evaluation& evaluation, const model::Model& model) {
+  nlohmann::ordered_json json;
+  json["rows"] = evaluation.rows();
+  json[LossName(model)] = evaluation.loss();
+  if (const auto error = evaluation.error_rate()) json["error_rate"] = *error;
+  if (const auto auc = evaluation.auc()) json["auc"] = *auc;
+  if (const auto rmse = evaluation.rmse()) {
+    json["rmse"] = *rmse;
+    json["mse"] = *rmse * *rmse;
+  }
+  return json;
+}
+
+std::string ToText(const train::Evaluation& evaluation, const model::Model& model) {
+  std::string out = Str(Grouped(evaluation.rows()), " rows");
+  if (const auto error = evaluation.error_rate()) out += Str("  error ", Fixed(*error * 100, 2), " %");
+  if (const auto rmse = evaluation.rmse()) out += Str("  RMSE ", Fixed(*rmse, 4));
+  if (!evaluation.rmse()) {
+    std::string name = LossName(model);
+    for (char& c : name) c = c == '_' ? ' ' : c;
+    out += Str("  ", name, " ", Fixed(evaluation.loss(), 4));
+  }
+  if (const auto auc = evaluation.auc()) out += Str("  AUC ", Fixed(*auc, 4));
+  return out;
+}
+
+}  // namespace freshet::cli

@@ -1,0 +1,291 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "input_flags.h"
+#include "model/model_file.h"
+#include "progress.h"
+#include "results.h"
+#include "train/lbfgs_trainer.h"
+#include "verb.h"
+
+namespace freshet::cli {
+namespace {
+
+struct TrainFlags {
+  InputFlags input;
+  std::string model = "auto", loss = "auto", optimizer = "auto", schedule = "auto";
+  double rate = 0, l1 = 0, l2 = -1, decay = 1e-5, momentum = 0.9, beta1 = 0.9, beta2 = 0.999;
+  int warmup = 0, epochs = 0, threads = 0, patience = 0;
+  std::uint64_t batch = 1, factors = 40, clusters = 8, features = 0, seed = 1;
+  double spread = 0.1, holdout = 0, checkpoint_seconds = 60;
+  std::int64_t holdout_after = 0;
+  bool deterministic = false, shuffle = false, fresh = false, json = false, quiet = false;
+  std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
+
+  void Register(base::Settings& settings);
+};
+
+void TrainFlags::Register(base::Settings& settings) {
+  const auto with_auto = [](std::vector<std::string> choices) {
+    choices.insert(choices.begin(), "auto");
+    return choices;
+  };
+  auto optimizers = with_auto(optimize::Optimizer::Kinds());
+  optimizers.push_back("lbfgs");
+  settings.Group("Result");
+  settings.Add("out", &out, "the model file to write (safetensors)", {.letter = 'o', .value = "FILE"});
+  settings.Add("test", &test, "evaluate on this file afterwards", {.letter = 't', .value = "FILE"});
+  settings.Add("curve", &curve, "draw the learning curve into this SVG file, and below the results", {.value = "FILE"});
+  settings.Add("json", &json, "results as one JSON object");
+  settings.Add("quiet", &quiet, "no progress");
+  input.Register(settings, InputFlags::Use::kTraining);
+  settings.Group("Model");
+  settings.Add("model", &model, "what to learn", {.letter = 'm', .value = "KIND", .choices = with_auto(model::Model::Kinds())});
+  settings.Add("loss", &loss, "what to minimise (auto: by the labels)", {.value = "NAME", .choices = with_auto(model::LossNames())});
+  settings.Add("factors", &factors, "factors of a user, item or feature", {.letter = 'k', .value = "N", .least = 1, .most = 4096});
+  settings.Add("clusters", &clusters, "clusters of kmeans", {.value = "N", .least = 1, .most = 1 << 20});
+  settings.Add("features", &features, "number of features (kmeans over sparse rows)", {.value = "N", .least = 0, .most = 1 << 28});
+  settings.Add("spread", &spread, "factors start within ± spread·√(3/factors)", {.value = "X", .least = 0});
+  settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
+  settings.Group("Learning");
+  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)", {.letter = 'e', .value = "N", .least = 0});
+  settings.Add("optimizer", &optimizer, "update rule (auto: adaptive, factorization sgd, fm adagrad)", {.value = "NAME", .choices = optimizers});
+  settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
+  settings.Add("schedule", &schedule, "of the rate (auto: constant, factorization linear)", {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
+  settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
+  settings.Add("warmup", &warmup, "updates over which the rate rises from 0", {.value = "N", .least = 0});
+  settings.Add("l1", &l1, "pull of weights to exactly zero", {.value = "X", .least = 0});
+  settings.Add("l2", &l2, "pull of weights towards zero (-1: 0, factorization 0.05)", {.value = "X", .least = -1});
+  settings.Add("momentum", &momentum, "of the momentum rule", {.value = "X", .least = 0, .most = 1});
+  settings.Add("beta1", &beta1, "of adam", {.value = "X", .least = 0, .most = 1});
+  settings.Add("beta2", &beta2, "of adam", {.value = "X", .least = 0, .most = 1});
+  settings.Add("batch", &batch, "rows per update", {.value = "N", .least = 1, .most = 1 << 20});
+  settings.Add("shuffle", &shuffle, "mix rows within 16 MB, and blocks from the second epoch on");
+  settings.Add("seed", &seed, "of everything random", {.value = "N"});
+  settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
+  settings.Add("deterministic", &deterministic, "the same result for any number of threads");
+  settings.Group("Validation");
+  settings.Add("holdout", &holdout, "share of rows kept back to test on", {.value = "X", .least = 0, .most = 0.9});
+  settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)", {.value = "T", .least = 0});
+  settings.Add("patience", &patience, "stop after so many epochs without a better held-out loss", {.value = "N", .least = 0});
+  settings.Group("Going on");
+  settings.Add("checkpoint", &checkpoint, "save the run here; the same command again resumes it", {.value = "FILE"});
+  settings.Add("checkpoint-seconds", &checkpoint_seconds, "time between checkpoints", {.value = "S", .least = 0});
+  settings.Add("fresh", &fresh, "start over though there is a checkpoint");
+  settings.Add("cache", &cache, "keep parsed rows here", {.letter = 'c', .value = "FILE"});
+  settings.Add("scratch", &scratch, "where temporary files go", {.value = "DIR"});
+  settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
+}
+
+// What the labels must be for a model and loss, as far as the user has said.
+Result<void> ChooseTask(TrainFlags& flags) {
+  data::InputOptions& input = flags.input.input;
+  if (flags.model == "kmeans" || flags.model == "factorization") {
+    if (flags.model == "kmeans") flags.input.reader.labelled = false;
+    input.task = data::Labels::Kind::kReal;
+    if (flags.loss != "auto" && flags.loss != "squared") return Error{Code::kInvalid, Str("--model ", flags.model, " goes with --loss squared only")};
+    return {};
+  }
+  if (flags.loss != "auto") input.task = TRY(model::FindLoss(flags.loss))->task();
+  if (flags.model == "fm" && flags.loss == "softmax") return Error{Code::kInvalid, "--model fm goes with logistic, hinge or squared loss"};
+  input.joint_ids = flags.model == "fm";
+  return {};
+}
+
+// Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
+void SettleDefaults(TrainFlags& flags, const data::Description& description) {
+  const bool ratings = description.format == "ratings" && !description.joint_ids;
+  if (flags.model == "auto") flags.model = ratings ? "factorization" : "linear";
+  const bool factorization = flags.model == "factorization";
+  if (flags.loss == "auto") flags.loss = flags.model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
+  if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (flags.model == "fm" ? "adagrad" : "adaptive");
+  if (flags.schedule == "auto") flags.schedule = factorization ? "linear" : "constant";
+  if (flags.l2 < 0) flags.l2 = factorization ? 0.05 : 0;
+  if (flags.epochs == 0) flags.epochs = flags.optimizer == "lbfgs" ? 50 : (factorization ? 20 : 1);
+  if (flags.rate == 0) {
+    if (factorization) flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
+    else if (flags.optimizer == "adaptive") flags.rate = 0.15;
+    else if (flags.optimizer == "adam") flags.rate = 0.001;
+    else if (flags.optimizer == "sgd" || flags.optimizer == "momentum") flags.rate = 0.01;
+    else flags.rate = 0.1;
+  }
+}
+
+optimize::OptimizerOptions OptimizerOptionsOf(const TrainFlags& flags) {
+  optimize::OptimizerOptions options;
+  options.kind = flags.optimizer == "lbfgs" ? "sgd" : flags.optimizer;
+  options.schedule = {flags.schedule, flags.rate, flags.decay, static_cast<std::uint64_t>(flags.warmup)};
+  options.l1 = flags.l1;
+  options.l2 = flags.l2;
+  options.momentum = flags.momentum;
+  options.beta1 = flags.beta1;
+  options.beta2 = flags.beta2;
+  return options;
+}
+
+Result<model::ModelConfig> ModelConfigOf(const TrainFlags& flags, const data::Description& description) {
+  model::ModelConfig config;
+  config.kind = flags.model;
+  config.loss = flags.loss;
+  config.dense = description.dense;
+  config.features = description.dense ? description.features : flags.features;
+  config.classes = flags.loss == "softmax" ? std::max<std::uint64_t>(1, description.labels.names.size()) : 1;
+  config.factors = flags.factors;
+  config.clusters = flags.clusters;
+  config.spread = flags.spread;
+  config.seed = flags.seed;
+  if (config.kind == "fm" && config.dense) return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
+  if (config.kind == "factorization" && description.format != "ratings") return Error{Code::kInvalid, "--model factorization needs ratings (user item rating); use --format ratings or --model fm"};
+  if (config.kind == "kmeans" && !config.dense) {
+    if (description.bits > 0) config.features = std::uint64_t{1} << description.bits;
+    if (config.features == 0) return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
+  }
+  return config;
+}
+
+// Several classes may not all show in the head of the data: look for them everywhere, if they are numbers.
+Result<void> FindAllClasses(const base::Env& env, InputFlags& input, data::Description& description) {
+  const bool numbers = std::all_of(description.labels.names.begin(), description.labels.names.end(), [](const std::string& name) {
+    return data::CanonicalLabel(name).find_first_not_of("+-.0123456789e") == std::string::npos;
+  });
+  const bool standard_input = std::find(input.data.begin(), input.data.end(), "-") != input.data.end();
+  const bool text = description.format == "libsvm" || description.format == "csv" || description.format == "vw";
+  if (description.labels.kind != data::Labels::Kind::kClasses || !input.input.classes.empty() || !numbers || standard_input || !text) return {};
+  description.labels.names = TRY(data::ScanLabels(env, input.reader, input.input));
+  description.labels.Index();
+  return {};
+}
+
+struct Outcome {
+  train::Report report;
+  std::optional<train::Evaluation> test;
+  std::uint64_t bad_rows = 0;
+  double seconds = 0;
+};
+
+Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model, const optimize::Parameters& parameters, const Outcome& outcome, const Curve& curve) {
+  const train::Report& report = outcome.report;
+  std::vector<Line> lines = {{"loss before learning", curve.points()}};
+  if (!flags.curve.empty())
+    TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) { return file.Write(SvgChart("Learning curve", lines, "rows", "loss on rows not learned yet")); }));
+  if (flags.json) {
+    nlohmann::ordered_json json;
+    json["schema"] = 1;
+    json["model"] = nlohmann::ordered_json::parse(model.config().ToJson());
+    json["parameters"] = parameters.size();
+    json["rows"] = report.rows;
+    json["epochs"] = report.epochs;
+    json["bad_rows"] = outcome.bad_rows;
+    json["seconds"] = outcome.seconds;
+    json["train_seconds"] = report.seconds;
+    json["update_seconds"] = report.update_seconds;
+    json["stopped_early"] = report.stopped_early;
+    json["progressive"] = ToJson(report.progressive, model);
+    if (report.epochs > 1) json["last_epoch"] = ToJson(report.last_epoch, model);
+    if (report.held_out) json["held_out"] = ToJson(*report.held_out, model);
+    if (outcome.test) json["test"] = ToJson(*outcome.test, model);
+    if (!flags.out.empty()) json["out"] = flags.out;
+    return Print(door.files, json.dump() + "\n");
+  }
+  std::string out = Str("trained      ", model.config().kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()), " parameters, ",
+                        flags.optimizer, " at rate ", flags.rate, "\n");
+  out += Str("progressive  ", ToText(report.progressive, model), "\n");
+  if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
+  if (report.held_out) out += Str("held out     ", ToText(*report.held_out, model), report.stopped_early ? Str("  (stopped early, after epoch ", report.epochs, ")") : "", "\n");
+  if (outcome.test) out += Str("test         ", ToText(*outcome.test, model), "\n");
+  if (outcome.bad_rows > 0) out += Str("bad rows     ", Grouped(outcome.bad_rows), " set aside\n");
+  out += Str("took         ", Fixed(outcome.seconds, 3), " s");
+  if (report.seconds > 0) out += Str(", ", Grouped(static_cast<unsigned long long>(static_cast<double>(report.rows) / report.seconds)), " rows/s while training");
+  out += "\n";
+  if (!flags.out.empty()) out += Str("saved        ", flags.out, " (settings in ", flags.out, ".toml)\n");
+  if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve        ", flags.curve, "\n");
+  return Print(door.files, out);
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  const auto started = door.clock.Now();
+  base::ThreadPool pool(Threads(flags.threads));
+  const base::Env env = door.env(pool);
+  std::unique_ptr<base::FileLock> lock;
+  const std::string lock_path = flags.out + ".lock";
+  if (!flags.out.empty()) lock = TRY(door.files.Lock(lock_path));
+
+  optimize::HeapMemory memory;
+  TRY(ChooseTask(flags));
+  data::Description description;
+  std::optional<model::TrainedModel> earlier;
+  if (!flags.from.empty()) {
+    earlier = TRY(model::LoadModel(door.files, flags.from, memory));
+    description = earlier->description;
+    flags.model = earlier->model->config().kind;
+    flags.loss = earlier->model->config().loss;
+  }
+  auto source = TRY(flags.input.Open(env, description));
+  if (!earlier) TRY(FindAllClasses(env, flags.input, description));
+  SettleDefaults(flags, description);
+  const auto model = TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
+  auto parameters = TRY(model->NewParameters(memory));
+  if (earlier) parameters.CopyFrom(earlier->parameters);
+  const auto optimizer = TRY(optimize::Optimizer::Make(OptimizerOptionsOf(flags), memory));
+
+  ProgressView view(flags.quiet, door.clock);
+  train::TrainOptions options;
+  options.epochs = flags.epochs;
+  options.batch = flags.batch;
+  options.deterministic = flags.deterministic;
+  options.shuffle = flags.shuffle;
+  options.seed = flags.seed;
+  options.hold_out = {flags.holdout, flags.holdout_after, flags.seed};
+  options.patience = flags.patience;
+  options.cache_path = flags.cache;
+  options.scratch_directory = flags.scratch;
+  options.checkpoint_path = flags.checkpoint;
+  options.checkpoint_seconds = flags.checkpoint_seconds;
+  options.fingerprint = Str(model->config().ToJson(), " ", flags.optimizer, " ", flags.rate, " ", flags.schedule, " epochs ", flags.epochs, " batch ",
+                            flags.batch, " seed ", flags.seed, " shuffle ", flags.shuffle, " data ", Join(flags.input.data, " "));
+  options.progress = [&](const train::Progress& progress) { view.Show(progress); };
+  options.stop = &door.stop;
+  if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) TRY(door.files.Remove(flags.checkpoint));
+
+  Outcome outcome;
+  auto trained = flags.optimizer == "lbfgs"
+                     ? train::TrainByLbfgs(env, options, *model, parameters, description, *source, flags.l2)
+                     : train::Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+  view.Done();
+  outcome.report = TRY(std::move(trained));
+  outcome.bad_rows = BadRows(*source);
+  if (outcome.report.rows == 0 && outcome.report.epochs == 0) return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
+  if (outcome.report.progressive.rows() == 0) return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
+
+  if (!flags.out.empty()) {
+    TRY(model::SaveModel(door.files, flags.out, *model, parameters, description, {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
+    TRY(base::WriteAtomic(door.files, flags.out + ".toml", [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
+  }
+  if (!flags.test.empty()) {
+    InputFlags test;
+    test.data = {flags.test};
+    test.reader.grow = false;
+    const auto rows = TRY(test.Open(env, description));
+    outcome.test = TRY(train::Evaluate(env, *model, parameters, description, *rows));
+  }
+  if (!flags.out.empty()) (void)door.files.Remove(lock_path);
+  outcome.seconds = base::Seconds(door.clock.Now() - started);
+  return Show(door, flags, *model, parameters, outcome, view.curve());
+}
+
+}  // namespace
+
+extern const Verb kTrain = {
+    "train", "learn a model from data", "[FLAGS] DATA…",
+    "  freshet train a9a -o a9a.model                        a linear model, everything inferred\n"
+    "  freshet train covtype.data --positive 2 -o c.model    class 2 against the rest, last column is the label\n"
+    "  freshet train ratings.dat -k 40 -o r.model            matrix factorization of user::item::rating\n"
+    "  freshet train big.svm.zst --holdout 0.1 --epochs 10 --patience 2 --checkpoint run.ckpt -o big.model\n"
+    "  zcat clicks.gz | freshet train - --format vw --bits 22 -o clicks.model\n",
+    Run};
+
+}  // namespace freshet::cli

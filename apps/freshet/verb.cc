@@ -1,0 +1,32 @@
+#include "verb.h"
+
+#include <algorithm>
+
+namespace freshet::cli {
+
+std::vector<const Verb*> Verbs() { return {&kTrain, &kPredict, &kEvaluate, &kRecommend, &kData, &kInspect}; }
+
+Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments, base::Settings& settings) {
+  const bool help = std::any_of(arguments.begin(), arguments.end(), [](const std::string& a) { return a == "-h" || a == "--help"; });
+  if (help) {
+    TRY(Print(door.files, Str("freshet ", verb.name, " - ", verb.summary, "\n\nUsage: freshet ", verb.name, " ", verb.usage,
+                              "\n\nExamples:\n", verb.examples, settings.Help())));
+    return false;
+  }
+  TRY(settings.Parse(arguments, door.files));
+  return true;
+}
+
+std::string VersionText() {
+  return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
+             "\nmodels: linear, factorization, fm, kmeans\nformats: libsvm, csv, vw, ratings, idx, cifar10; gzip, xz, zstd\n");
+}
+
+Result<void> Print(base::Files& files, std::string_view text) {
+  const auto out = TRY(files.Create("-"));
+  return out->Write(text);
+}
+
+int Threads(int asked) { return asked > 0 ? asked : base::AvailableCores(); }
+
+}  // namespace freshet::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/env.h"
+#include "base/settings.h"
+#include "base/thread_pool.h"
+
+namespace freshet::cli {
+
+// What main hands to a verb.
+struct Door {
+  base::Files& files;
+  base::Clock& clock;
+  base::Log& log;
+  base::Faults& faults;
+  const std::atomic<bool>& stop;  // set by Ctrl-C or SIGTERM
+
+  base::Env env(base::Executor& executor) const { return {files, clock, log, executor, faults}; }
+};
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;   // one line
+  std::string_view usage;     // what follows the name
+  std::string_view examples;  // shown first by --help
+  Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
+};
+
+extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect;
+std::vector<const Verb*> Verbs();
+
+// Parses a verb's arguments. False when help was asked for and has been printed.
+Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments, base::Settings& settings);
+
+// The program's version, commit and features.
+std::string VersionText();
+
+// Prints results: text to standard output, wholly or with an error (a full disk, a closed pipe).
+Result<void> Print(base::Files& files, std::string_view text);
+
+// Threads to use: what was asked for, or every core.
+int Threads(int asked);
+
+}  // namespace freshet::cli

@@ -1,0 +1,31 @@
+# One room of the house: a static library, its tests, and an include root through which only the rooms it leans on
+# are found.   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB])
+function(freshet_module name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  foreach(dep IN LISTS ARG_DEPENDS)
+    if(NOT TARGET ${dep})
+      message(FATAL_ERROR "${name} leans on ${dep}, which is not below it")
+    endif()
+  endforeach()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS *_test.cc)  # a test file cannot be forgotten
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(root ${PROJECT_BINARY_DIR}/include/${name})  # "data/batch.h" resolves only through this link
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+  add_library(${name} STATIC ${sources})
+  target_include_directories(${name} PUBLIC ${root})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ${name} ${ARG_LIBRARIES} GTest::gtest_main)
+    freshet_tests(${name}_test)
+  endif()
+endfunction()
+
+# Registers the tests of a binary with CTest, each with a deadline and two places to find data:
+# FRESHET_SOURCE (this tree) and FRESHET_DATA (real data sets; tests that need one skip loudly without it).
+function(freshet_tests binary)
+  gtest_discover_tests(${binary} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
+    ENVIRONMENT "FRESHET_SOURCE=${PROJECT_SOURCE_DIR};FRESHET_DATA=${PROJECT_SOURCE_DIR}/../shared/data")
+endfunction()

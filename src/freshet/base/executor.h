@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+
+namespace freshet::base {
+
+// Who needs threads gets an executor from the door; nobody else starts one.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // How many tasks run at the same time.
+  virtual int width() const = 0;
+
+  // Calls task(0) … task(count - 1), on up to width() threads, and returns when all have returned. Tasks are started in
+  // order, but a later one may never run beside an earlier one: task i must not wait for task j > i.
+  // Not to be called from inside a task.
+  virtual void Run(int count, const std::function<void(int)>& task) = 0;
+};
+
+// Runs everything on the caller's thread.
+class InlineExecutor final : public Executor {
+ public:
+  int width() const override { return 1; }
+  void Run(int count, const std::function<void(int)>& task) override {
+    for (int i = 0; i < count; ++i) task(i);
+  }
+};
+
+}  // namespace freshet::base

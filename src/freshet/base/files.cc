@@ -1,0 +1,215 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace freshet::base {
+namespace {
+
+Error SystemError(std::string_view what, const std::string& path) {
+  const int error = errno;
+  const Code code = error == ENOENT ? Code::kNotFound : Code::kIo;
+  return {code, Str(path, ": cannot ", what, ": ", std::strerror(error))};
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ > 2) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+class PosixInput final : public InputFile {
+ public:
+  PosixInput(int fd, std::string path, std::optional<std::uint64_t> size)
+      : fd_(fd), path_(std::move(path)), size_(size) {}
+
+  Result<std::size_t> Read(std::span<char> out) override {
+    return Fill(out, [this](char* at, std::size_t n, std::size_t) { return read(fd_.get(), at, n); });
+  }
+  Result<std::size_t> ReadAt(std::uint64_t offset, std::span<char> out) const override {
+    return Fill(out, [&](char* at, std::size_t n, std::size_t done) {
+      return pread(fd_.get(), at, n, static_cast<off_t>(offset + done));
+    });
+  }
+  std::optional<std::uint64_t> size() const override { return size_; }
+
+ private:
+  template <class Call>
+  Result<std::size_t> Fill(std::span<char> out, Call call) const {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t got = call(out.data() + done, out.size() - done, done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return SystemError("read", path_);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+  const Descriptor fd_;
+  const std::string path_;
+  const std::optional<std::uint64_t> size_;
+};
+
+class PosixOutput final : public OutputFile {
+ public:
+  PosixOutput(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+  Result<void> Write(std::span<const std::byte> bytes) override {
+    if (failed_) return *failed_;
+    while (!bytes.empty()) {
+      const ssize_t put = write(fd_.get(), bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return Fail("write");
+      bytes = bytes.subspan(static_cast<std::size_t>(put));
+    }
+    return {};
+  }
+  Result<void> Sync() override {
+    if (failed_) return *failed_;
+    // EINVAL: a pipe or a character device (/dev/stdout, /dev/null), which has nothing to sync.
+    if (fdatasync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) return Fail("sync");
+    return {};
+  }
+
+ private:
+  Error Fail(std::string_view what) {
+    failed_ = SystemError(what, path_);
+    return *failed_;
+  }
+  const Descriptor fd_;
+  const std::string path_;
+  std::optional<Error> failed_;
+};
+
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(int fd) : fd_(fd) {}
+
+ private:
+  const Descriptor fd_;  // closing it lets go of the lock
+};
+
+}  // namespace
+
+Result<std::unique_ptr<InputFile>> PosixFiles::OpenRead(const std::string& path) {
+  const int fd = path == "-" ? 0 : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return SystemError("open", path);
+  struct stat info{};
+  if (fstat(fd, &info) != 0) return SystemError("look at", path);
+  if (S_ISDIR(info.st_mode)) {
+    close(fd);
+    return Error{Code::kIo, Str(path, ": is a directory; give a file or a pattern such as '", path, "/*'")};
+  }
+  std::optional<std::uint64_t> size;
+  if (S_ISREG(info.st_mode) && (fd != 0 || lseek(fd, 0, SEEK_CUR) == 0)) size = static_cast<std::uint64_t>(info.st_size);
+  return std::unique_ptr<InputFile>(std::make_unique<PosixInput>(fd, path == "-" ? "standard input" : path, size));
+}
+
+Result<std::unique_ptr<OutputFile>> PosixFiles::Create(const std::string& path) {
+  const int fd = path == "-" ? 1 : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("create", path);
+  return std::unique_ptr<OutputFile>(std::make_unique<PosixOutput>(fd, path == "-" ? "standard output" : path));
+}
+
+Result<void> PosixFiles::Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) return SystemError(Str("rename to ", to), from);
+  return {};
+}
+
+Result<void> PosixFiles::Remove(const std::string& path) {
+  if (unlink(path.c_str()) != 0) return SystemError("remove", path);
+  return {};
+}
+
+Result<void> PosixFiles::MakeDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return Error{Code::kIo, Str(path, ": cannot make the directory: ", error.message())};
+  return {};
+}
+
+Result<void> PosixFiles::SyncDirectoryOf(const std::string& path) {
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  if (parent.empty()) parent = ".";
+  const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return SystemError("open", parent);
+  const Descriptor directory(fd);
+  if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return SystemError("sync", parent);
+  return {};
+}
+
+Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("create", path);
+  auto lock = std::make_unique<PosixLock>(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    char holder[32] = {};
+    if (pread(fd, holder, sizeof holder - 1, 0) <= 0) std::strcpy(holder, "unknown");
+    return Error{Code::kBusy, Str(path, ": held by another process (pid ", Trim(holder),
+                                  "); wait for it to end, or choose another output")};
+  }
+  const std::string pid = Str(getpid(), "\n");
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) return SystemError("write", path);
+  return std::unique_ptr<FileLock>(std::move(lock));
+}
+
+bool PosixFiles::Exists(const std::string& path) const { return access(path.c_str(), F_OK) == 0; }
+
+Result<std::vector<std::string>> PosixFiles::Glob(const std::string& pattern) const {
+  if (pattern == "-" || Exists(pattern)) return std::vector{pattern};
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (paths.empty()) {
+    const bool is_pattern = pattern.find_first_of("*?[") != std::string::npos;
+    return Error{Code::kNotFound, Str(pattern, is_pattern ? ": no file matches this pattern" : ": no such file")};
+  }
+  return paths;
+}
+
+Result<std::string> ReadAll(Files& files, const std::string& path) {
+  const auto file = TRY(files.OpenRead(path));
+  std::string text;
+  constexpr std::size_t kStep = 1 << 20;
+  while (true) {
+    const std::size_t before = text.size();
+    text.resize(before + kStep);
+    const std::size_t got = TRY(file->Read(std::span(text).subspan(before)));
+    text.resize(before + got);
+    if (got < kStep) return text;
+  }
+}
+
+Result<void> WriteAtomic(Files& files, const std::string& path,
+                         const std::function<Result<void>(OutputFile& file)>& write) {
+  const std::string draft = Str(path, ".", getpid(), ".draft");
+  const auto attempt = [&]() -> Result<void> {
+    const auto file = TRY(files.Create(draft));
+    TRY(write(*file));
+    TRY(file->Sync());
+    TRY(files.Rename(draft, path));
+    return files.SyncDirectoryOf(path);
+  };
+  auto result = attempt();
+  if (!result.ok() && files.Exists(draft)) (void)files.Remove(draft);
+  return result;
+}
+
+}  // namespace freshet::base

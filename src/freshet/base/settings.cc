@@ -1,0 +1,264 @@
+#include "base/settings.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace freshet::base {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+std::string TomlString(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += c == '\t' ? "\\t" : "\\n";
+      continue;
+    }
+    out += c;
+  }
+  return out + "\"";
+}
+
+// The value of a setting as TOML.
+std::string Render(const Settings::Target& target) {
+  return std::visit(Overloaded{[](const bool* v) { return Str(*v); },
+                               [](const std::string* v) { return TomlString(*v); },
+                               [](const std::vector<std::string>* v) {
+                                 std::vector<std::string> parts;
+                                 for (const std::string& one : *v) parts.push_back(TomlString(one));
+                                 return Str("[", Join(parts, ", "), "]");
+                               },
+                               [](const double* v) {
+                                 const std::string text = Str(*v);
+                                 return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+                               },
+                               [](const auto* v) { return Str(*v); }},
+                    target);
+}
+
+template <class T>
+bool Number(std::string_view text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+std::string_view Noun(const Settings::Target& target) {
+  return std::visit(Overloaded{[](const bool*) { return "true or false"; }, [](const double*) { return "a number"; },
+                               [](const std::uint64_t*) { return "a whole number from 0 up"; },
+                               [](const int*) { return "a whole number"; },
+                               [](const std::int64_t*) { return "a whole number"; },
+                               [](const auto*) { return "text"; }},
+                    target);
+}
+
+}  // namespace
+
+void Settings::Add(std::string name, Target target, std::string help, Traits traits) {
+  CHECK(Find(name) == nullptr);
+  settings_.push_back({std::move(name), group_, std::move(help), Render(target), target, std::move(traits)});
+}
+
+Settings::Setting* Settings::Find(std::string_view name) {
+  const auto at = std::find_if(settings_.begin(), settings_.end(), [&](const Setting& s) { return s.name == name; });
+  return at == settings_.end() ? nullptr : &*at;
+}
+
+Settings::Setting* Settings::FindLetter(char letter) {
+  const auto at =
+      std::find_if(settings_.begin(), settings_.end(), [&](const Setting& s) { return s.traits.letter == letter; });
+  return at == settings_.end() ? nullptr : &*at;
+}
+
+bool Settings::Given(std::string_view name) const {
+  return std::any_of(settings_.begin(), settings_.end(), [&](const Setting& s) { return s.name == name && s.given; });
+}
+
+std::string Settings::Unknown(std::string_view what, std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings_) names.push_back(setting.name);
+  const std::string nearest = Nearest(name, names);
+  const std::string hint = nearest.empty() ? "see --help" : Str("did you mean '", nearest, "'?");
+  return Str(what, " '", name, "' is unknown; ", hint);
+}
+
+std::string Settings::Set(Setting& setting, std::string_view text) {
+  const auto& traits = setting.traits;
+  const auto refuse = [&](std::string_view wanted) {
+    return Str("--", setting.name, ": found ", Quoted(text), ", expected ", wanted);
+  };
+  if (!traits.choices.empty() && std::find(traits.choices.begin(), traits.choices.end(), text) == traits.choices.end())
+    return refuse(Str("one of ", Join(traits.choices, ", ")));
+  const auto in_range = [&](auto* target, auto value) -> std::string {
+    if (static_cast<double>(value) < traits.least || static_cast<double>(value) > traits.most) {
+      if (traits.most >= 1e300) return refuse(Str(Noun(setting.target), " of at least ", traits.least));
+      return refuse(Str(Noun(setting.target), " from ", traits.least, " to ", traits.most));
+    }
+    *target = value;
+    return "";
+  };
+  setting.given = true;
+  return std::visit(Overloaded{[&](bool* target) -> std::string {
+                                 if (text != "true" && text != "false") return refuse("true or false");
+                                 *target = text == "true";
+                                 return "";
+                               },
+                               [&](std::string* target) -> std::string {
+                                 *target = text;
+                                 return "";
+                               },
+                               [&](std::vector<std::string>* target) -> std::string {
+                                 target->emplace_back(text);
+                                 return "";
+                               },
+                               [&](double* target) -> std::string {
+                                 double value = 0;
+                                 if (!Number(text, value) || !std::isfinite(value)) return refuse("a number");
+                                 return in_range(target, value);
+                               },
+                               [&](auto* target) -> std::string {
+                                 std::remove_pointer_t<decltype(target)> value{};
+                                 if (!Number(text, value)) return refuse(Noun(setting.target));
+                                 return in_range(target, value);
+                               }},
+                    setting.target);
+}
+
+void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes) {
+  const auto text = ReadAll(files, path);
+  if (!text.ok()) return mistakes.push_back(text.error().text);
+  const toml::parse_result parsed = toml::parse(text.value(), path);
+  if (!parsed) {
+    const auto& at = parsed.error().source().begin;
+    return mistakes.push_back(Str(path, ":", at.line, ":", at.column, ": ", parsed.error().description()));
+  }
+  for (const auto& [key, node] : parsed.table()) {
+    const auto& at = node.source().begin;
+    const std::string place = Str(path, ":", at.line, ":", at.column, ": ");
+    Setting* const setting = Find(key.str());
+    if (setting == nullptr || setting->name == "config") {
+      mistakes.push_back(place + Unknown("key", key.str()));
+      continue;
+    }
+    const auto set = [&](const toml::node& value) {
+      std::string as_text;
+      if (const auto* s = value.as_string()) as_text = s->get();
+      else if (const auto* i = value.as_integer()) as_text = Str(i->get());
+      else if (const auto* d = value.as_floating_point()) as_text = Str(d->get());
+      else if (const auto* b = value.as_boolean()) as_text = Str(b->get());
+      else return mistakes.push_back(Str(place, key.str(), ": expected ", Noun(setting->target)));
+      const std::string wrong = Set(*setting, as_text);
+      if (!wrong.empty()) mistakes.push_back(place + wrong);
+    };
+    if (const auto* array = node.as_array()) {
+      if (!std::holds_alternative<std::vector<std::string>*>(setting->target)) {
+        mistakes.push_back(Str(place, key.str(), ": expected ", Noun(setting->target), ", found a list"));
+        continue;
+      }
+      for (const auto& one : *array) set(one);
+    } else {
+      set(node);
+    }
+  }
+}
+
+Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& files) {
+  struct Flag {
+    Setting* setting;
+    std::string text;
+  };
+  std::vector<Flag> flags;
+  std::vector<std::string> mistakes;
+  const auto positional =
+      std::find_if(settings_.begin(), settings_.end(), [](const Setting& s) { return s.traits.positional; });
+  bool only_positional = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (only_positional || argument.size() < 2 || argument[0] != '-') {
+      if (positional == settings_.end()) mistakes.push_back(Str("unexpected argument ", Quoted(argument)));
+      else flags.push_back({&*positional, argument});
+      continue;
+    }
+    if (argument == "--") {
+      only_positional = true;
+      continue;
+    }
+    const std::size_t equals = argument.find('=');
+    const bool is_long = argument[1] == '-';
+    std::string name = is_long ? argument.substr(2, equals == std::string::npos ? equals : equals - 2) : argument.substr(1);
+    Setting* setting = is_long ? Find(name) : (name.size() == 1 ? FindLetter(name[0]) : nullptr);
+    if (setting == nullptr && is_long && name.starts_with("no-")) {
+      Setting* const positive = Find(name.substr(3));
+      if (positive != nullptr && std::holds_alternative<bool*>(positive->target)) {
+        flags.push_back({positive, "false"});
+        continue;
+      }
+    }
+    if (setting == nullptr) {
+      mistakes.push_back(Unknown("flag", is_long ? name : argument));
+      continue;
+    }
+    if (is_long && equals != std::string::npos) {
+      flags.push_back({setting, argument.substr(equals + 1)});
+    } else if (std::holds_alternative<bool*>(setting->target)) {
+      flags.push_back({setting, "true"});
+    } else if (i + 1 < arguments.size()) {
+      flags.push_back({setting, arguments[++i]});
+    } else {
+      mistakes.push_back(Str("--", setting->name, ": expected ", Noun(setting->target), " after it"));
+    }
+  }
+  for (const Flag& flag : flags)
+    if (flag.setting->name == "config") LoadToml(flag.text, files, mistakes);
+  std::vector<Setting*> cleared;  // a list given by flags replaces the file's list
+  for (const Flag& flag : flags) {
+    if (auto* const* list = std::get_if<std::vector<std::string>*>(&flag.setting->target))
+      if (std::find(cleared.begin(), cleared.end(), flag.setting) == cleared.end()) {
+        (*list)->clear();
+        cleared.push_back(flag.setting);
+      }
+    const std::string wrong = Set(*flag.setting, flag.text);
+    if (!wrong.empty()) mistakes.push_back(wrong);
+  }
+  if (!mistakes.empty()) return Error{Code::kInvalid, Join(mistakes, "\n")};
+  return {};
+}
+
+std::string Settings::Effective() const {
+  std::string out;
+  for (const Setting& setting : settings_)
+    if (setting.name != "config" && setting.name != "help") out += Str(setting.name, " = ", Render(setting.target), "\n");
+  return out;
+}
+
+std::string Settings::Help() const {
+  std::string out, group;
+  for (const Setting& setting : settings_) {
+    if (setting.group != group) {
+      group = setting.group;
+      out += Str("\n", group, ":\n");
+    }
+    std::string left = setting.traits.letter ? Str("  -", setting.traits.letter, ", --") : "      --";
+    left += setting.name;
+    if (!std::holds_alternative<bool*>(setting.target)) left += Str(" ", setting.traits.value.empty() ? "X" : setting.traits.value);
+    left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
+    out += left + setting.help;
+    if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));
+    const bool plain = setting.initial == "\"\"" || setting.initial == "[]" || setting.initial == "false";
+    if (!plain) out += Str(" [", setting.initial, "]");
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace freshet::base

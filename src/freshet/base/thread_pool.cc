@@ -1,0 +1,63 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace freshet::base {
+
+ThreadPool::ThreadPool(int width) {
+  CHECK(width >= 1);
+  for (int i = 1; i < width; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::Run(int count, const std::function<void(int)>& task) {
+  const std::lock_guard turn(turn_);
+  std::unique_lock lock(mutex_);
+  task_ = &task;
+  next_ = 0;
+  count_ = count;
+  wake_.notify_all();
+  TakeTasks(lock);
+  done_.wait(lock, [this] { return running_ == 0; });
+  task_ = nullptr;
+}
+
+void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {
+  while (next_ < count_) {
+    const int mine = next_++;
+    ++running_;
+    lock.unlock();
+    (*task_)(mine);
+    lock.lock();
+    if (--running_ == 0 && next_ >= count_) done_.notify_all();
+  }
+}
+
+void ThreadPool::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stop_ || next_ < count_; });
+    if (stop_) return;
+    TakeTasks(lock);
+  }
+}
+
+int AvailableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace freshet::base

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/executor.h"
+
+namespace freshet::base {
+
+// An Executor of width() - 1 threads of its own and the caller's.
+//
+// Threads:  Run may be called from any thread; concurrent calls take turns.
+// Blocking: Run blocks until every task has returned. The destructor joins idle threads.
+class ThreadPool final : public Executor {
+ public:
+  explicit ThreadPool(int width);
+  ~ThreadPool() override;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int width() const override { return static_cast<int>(threads_.size()) + 1; }
+  void Run(int count, const std::function<void(int)>& task) override;
+
+ private:
+  void Work();
+  void TakeTasks(std::unique_lock<std::mutex>& lock);
+
+  std::mutex turn_;  // held by the caller whose tasks are running
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable wake_, done_;
+  const std::function<void(int)>* task_ = nullptr;
+  int next_ = 0, count_ = 0, running_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// The number of cores this process may use.
+int AvailableCores();
+
+}  // namespace freshet::base

@@ -1,0 +1,136 @@
+#include "data/description.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace freshet::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+const char* const kColumnKinds[] = {"number", "category", "label", "weight", "time", "ignored"};
+const char* const kLabelKinds[] = {"auto", "real", "binary", "classes"};
+
+template <class Kind, std::size_t N>
+bool ParseKind(const Json& text, const char* const (&names)[N], Kind& out) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (text.is_string() && text.get<std::string>() == names[i]) {
+      out = static_cast<Kind>(i);
+      return true;
+    }
+  return false;
+}
+
+// JSON is UTF-8; names from files of other encodings travel byte by byte as Latin-1 code points.
+std::string Utf8(const std::string& bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) out += c;
+    else (out += static_cast<char>(0xc0 | byte >> 6)) += static_cast<char>(0x80 | (byte & 0x3f));
+  }
+  return out;
+}
+
+std::string Bytes(const std::string& utf8) {
+  std::string out;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(utf8[i]);
+    if (byte < 0x80 || i + 1 >= utf8.size()) out += utf8[i];
+    else out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Description::ToJson() const {
+  Json json;
+  json["version"] = kVersion;
+  json["format"] = format;
+  json["delimiter"] = delimiter;
+  json["header"] = header;
+  json["columns"] = Json::array();
+  for (const Column& column : columns)
+    json["columns"].push_back({{"name", Utf8(column.name)}, {"kind", kColumnKinds[static_cast<int>(column.kind)]}});
+  json["index_base"] = index_base;
+  json["bits"] = bits;
+  json["labels"]["kind"] = kLabelKinds[static_cast<int>(labels.kind)];
+  json["labels"]["positive"] = Utf8(labels.positive);
+  json["labels"]["names"] = Json::array();
+  for (const std::string& name : labels.names) json["labels"]["names"].push_back(Utf8(name));
+  json["dense"] = dense;
+  json["features"] = features;
+  json["shape"] = shape;
+  json["scale"] = scale;
+  json["standardise"] = standardise;
+  json["dictionaries"] = dictionaries.size();
+  json["joint_ids"] = joint_ids;
+  return json.dump();
+}
+
+void Description::Save(Metadata& metadata, std::vector<Tensor>& tensors, std::vector<std::string>& storage) const {
+  metadata["input"] = ToJson();
+  storage.reserve(storage.size() + dictionaries.size() + 1);
+  const auto add = [&](std::string name, DType dtype, std::uint64_t elements) {
+    tensors.push_back({std::move(name), dtype, {elements}, std::as_bytes(std::span(storage.back()))});
+  };
+  if (standardise) {
+    const std::vector<double> saved = moments.Save();
+    storage.emplace_back(reinterpret_cast<const char*>(saved.data()), saved.size() * sizeof(double));
+    add("input.moments", DType::kF64, saved.size());
+  }
+  for (std::size_t i = 0; i < dictionaries.size(); ++i) {
+    storage.push_back(dictionaries[i].Serialize());
+    add(Str("input.dictionary.", i), DType::kU8, storage.back().size());
+  }
+}
+
+Result<Description> Description::Load(const TensorFile& file) {
+  const std::string text = TRY(file.Meta("input"));
+  const Json json = Json::parse(text, nullptr, false);
+  const auto corrupt = [&](std::string_view why) {
+    return Error{Code::kCorrupt, Str("input description: ", why, ": ", Quoted(text))};
+  };
+  if (!json.is_object()) return corrupt("not a JSON object");
+  Description d;
+  try {  // the JSON library's own errors end here
+    const int version = json.at("version");
+    if (version != kVersion) return corrupt(Str("version ", version, ", this program reads ", kVersion));
+    d.format = json.at("format");
+    d.delimiter = json.at("delimiter");
+    d.header = json.at("header");
+    for (const Json& column : json.at("columns")) {
+      Column::Kind kind{};
+      if (!ParseKind(column.at("kind"), kColumnKinds, kind)) return corrupt("unknown kind of column");
+      d.columns.push_back({Bytes(column.at("name")), kind});
+    }
+    d.index_base = json.at("index_base");
+    d.bits = json.at("bits");
+    if (!ParseKind(json.at("labels").at("kind"), kLabelKinds, d.labels.kind)) return corrupt("unknown kind of label");
+    d.labels.positive = Bytes(json.at("labels").at("positive"));
+    for (const Json& name : json.at("labels").at("names")) d.labels.names.push_back(Bytes(name));
+    d.labels.Index();
+    d.dense = json.at("dense");
+    d.features = json.at("features");
+    d.shape = json.at("shape").get<std::vector<std::uint64_t>>();
+    d.scale = json.at("scale");
+    d.standardise = json.at("standardise");
+    d.joint_ids = json.at("joint_ids");
+    const std::size_t dictionaries = json.at("dictionaries");
+    if (d.bits < 0 || d.bits > 31 || dictionaries > 64 || d.features > (1u << 28)) return corrupt("a number out of range");
+    for (std::size_t i = 0; i < dictionaries; ++i) {
+      const auto bytes = TRY(file.Values<std::uint8_t>(Str("input.dictionary.", i)));
+      d.dictionaries.push_back(TRY(Dictionary::Deserialize(std::as_bytes(std::span(bytes)))));
+    }
+  } catch (const Json::exception& problem) {
+    return corrupt(problem.what());
+  }
+  if (d.standardise) {
+    const auto saved = TRY(file.Values<double>("input.moments"));
+    if (saved.size() != 2 + 5 * d.features) return corrupt("moments do not fit the number of columns");
+    d.moments = Moments::Load(saved);
+  }
+  return d;
+}
+
+}  // namespace freshet::data

@@ -1,0 +1,117 @@
+#include "data/drive.h"
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace freshet::data {
+namespace {
+
+// Every thread does whatever is possible, most urgent first: work on the block whose turn it is, else parse ahead.
+class Driver {
+ public:
+  Driver(base::Executor& executor, RowSource& source, const BlockWork& in_order, const SharedWork* at_once)
+      : executor_(executor), source_(source), in_order_(in_order), at_once_(at_once) {
+    // Two blocks a thread keep everybody busy; more only use memory.
+    for (int i = 0; i < 2 * executor.width() + 1; ++i) free_.push_back(std::make_unique<Rows>());
+  }
+
+  Result<void> Run() {
+    executor_.Run(executor_.width(), [this](int thread) { Loop(thread); });
+    if (error_) return *error_;
+    if (late_error_) return *late_error_;
+    return {};
+  }
+
+ private:
+  void Loop(int thread) {
+    std::unique_lock lock(mutex_);
+    while (!error_) {
+      const auto ready = parsed_.begin();
+      if (!in_turn_ && ready != parsed_.end() && ready->first == turn_) {
+        auto rows = std::move(ready->second);
+        parsed_.erase(ready);
+        TakeTurn(lock, thread, *rows);
+        free_.push_back(std::move(rows));
+        changed_.notify_all();
+      } else if (!read_all_ && !free_.empty()) {
+        ParseAhead(lock);
+      } else if (read_all_ && parsing_ == 0 && parsed_.empty()) {
+        return;  // whoever has the last turn finishes it
+      } else {
+        changed_.wait(lock);
+      }
+    }
+  }
+
+  void TakeTurn(std::unique_lock<std::mutex>& lock, int thread, Rows& rows) {
+    in_turn_ = true;
+    lock.unlock();
+    Result<void> result = source_.Finish(rows);
+    if (result.ok()) result = in_order_(rows);
+    lock.lock();
+    in_turn_ = false;
+    ++turn_;
+    if (!result.ok()) Fail(std::move(result).error());
+    changed_.notify_all();
+    if (at_once_ == nullptr || error_) return;
+    lock.unlock();
+    result = (*at_once_)(thread, rows);
+    lock.lock();
+    if (!result.ok()) Fail(std::move(result).error());
+  }
+
+  void ParseAhead(std::unique_lock<std::mutex>& lock) {
+    auto rows = std::move(free_.back());
+    free_.pop_back();
+    ++parsing_;
+    lock.unlock();
+    Result<bool> more = source_.Next(*rows);
+    lock.lock();
+    --parsing_;
+    if (!more.ok()) {
+      // The blocks before this one go first: kept until they are done.
+      read_all_ = true;
+      if (!late_error_) late_error_ = std::move(more).error();
+    } else if (more.value()) {
+      const std::uint64_t sequence = rows->sequence;
+      parsed_.emplace(sequence, std::move(rows));
+    } else {
+      read_all_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  void Fail(Error error) {
+    if (!error_) error_ = std::move(error);
+    changed_.notify_all();
+  }
+
+  base::Executor& executor_;
+  RowSource& source_;
+  const BlockWork& in_order_;
+  const SharedWork* const at_once_;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Rows>> free_;
+  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
+  std::uint64_t turn_ = 0;                                 // whose turn it is
+  bool in_turn_ = false, read_all_ = false;
+  int parsing_ = 0;
+  std::optional<Error> error_, late_error_;
+};
+
+}  // namespace
+
+Result<void> DriveInOrder(base::Executor& executor, RowSource& source, const BlockWork& in_order) {
+  return Driver(executor, source, in_order, nullptr).Run();
+}
+
+Result<void> DriveShared(base::Executor& executor, RowSource& source, const BlockWork& in_order, const SharedWork& at_once) {
+  return Driver(executor, source, in_order, &at_once).Run();
+}
+
+}  // namespace freshet::data

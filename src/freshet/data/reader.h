@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "data/chunks.h"
+#include "data/format.h"
+#include "data/source.h"
+
+namespace freshet::data {
+
+struct ReaderOptions {
+  std::vector<std::string> paths;    // files, patterns, or "-"
+  Part part;                         // this worker's share
+  std::uint64_t max_bad_rows = 0;    // so many are set aside before reading fails
+  std::string bad_rows_path;         // where they are written; "" counts them only
+  bool labelled = true;              // rows without a label are bad
+  bool grow = true;                  // new names enter the dictionaries; false: they are kUnseen
+  std::size_t chunk_bytes = 256 << 10;
+};
+
+// Rows of text or binary files: detects compression and format, infers what the description does not say yet, parses in
+// parallel, and reports malformed rows as file:line:column with what was found and expected.
+//
+// Ownership: borrows env and description (which it fills and whose dictionaries it grows); both outlive it.
+// Threads:   as RowSource. Failure: kBadInput once more than max_bad_rows are bad, with the first of them.
+class Reader final : public RowSource {
+ public:
+  // An empty description.format means: infer everything.
+  static Result<std::unique_ptr<Reader>> Open(const base::Env& env, ReaderOptions options, const InputOptions& input,
+                                              Description& description);
+  Result<bool> Next(Rows& rows) override;
+  Result<void> Finish(Rows& rows) override;
+  Result<void> Seek(const Position& position) override;
+  std::optional<double> Fraction(const Position& position) const override;
+
+  std::uint64_t bad_rows() const { return bad_rows_; }
+
+ private:
+  Reader(const base::Env& env, ReaderOptions options, Description& description)
+      : env_(env), options_(std::move(options)), description_(description) {}
+  Result<void> SetAside(const Rows& rows);
+  void Resolve(Rows& rows);
+
+  const base::Env env_;
+  const ReaderOptions options_;
+  Description& description_;
+  std::unique_ptr<Chunks> chunks_;
+  std::unique_ptr<Parser> parser_;
+
+  // Touched by Finish only.
+  std::uint64_t samples_ = 0, bad_rows_ = 0;
+  std::unique_ptr<base::OutputFile> bad_file_;
+  std::string key_;
+};
+
+// Reads everything once for its labels alone: the classes of data whose head does not show them all.
+Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOptions& options, const InputOptions& input);
+
+}  // namespace freshet::data

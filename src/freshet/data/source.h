@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "data/rows.h"
+
+namespace freshet::data {
+
+// Where rows come from, block by block: text files (Reader), or what was parsed before (CacheReader).
+//
+// Threads: Next from any thread, each with Rows of its own. Finish one at a time, in the order of rows.sequence; it does
+// what depends on the rows before: numbers samples, grows dictionaries, counts bad rows.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual Result<bool> Next(Rows& rows) = 0;  // false at the end
+  virtual Result<void> Finish(Rows& rows) = 0;
+  // Goes back to the beginning, or on from the end of an earlier block.
+  virtual Result<void> Seek(const Position& position) = 0;
+  // The order of blocks in this pass, where the source can choose: 0 is as they come, others are shuffles.
+  virtual void Permute(std::uint64_t seed) { (void)seed; }
+  // How far along `position` is, from 0 to 1, if that can be known.
+  virtual std::optional<double> Fraction(const Position& position) const = 0;
+};
+
+}  // namespace freshet::data

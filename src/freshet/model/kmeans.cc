@@ -1,0 +1,121 @@
+// Mini-batch k-means (Sculley 2010): every row moves its nearest centroid towards it by 1 / (rows it has had). That is
+// its own update rule, so that the optimizer only counts steps. Labels are not looked at. The score of a row is the
+// number of its centroid; its loss is half the squared distance.
+// Blocks: centroids (K × D) and counts (K × 1); a centroid with count 0 is not placed yet and takes the next row that
+// differs from those that are.
+
+#include <algorithm>
+#include <limits>
+
+#include "model/kinds.h"
+#include "model/vector.h"
+
+namespace freshet::model {
+namespace {
+
+using data::Batch;
+using optimize::Gradient;
+using optimize::Optimizer;
+using optimize::Parameters;
+
+constexpr std::size_t kCentroids = 0, kCounts = 1;
+
+class KMeans final : public Model {
+ public:
+  using Model::Model;
+
+  std::vector<optimize::Block> Blocks() const override {
+    return {{"centroids", config_.clusters, config_.features}, {"counts", config_.clusters, 1}};
+  }
+
+  Result<void> Prepare(Parameters&, const Batch& batch) const override {
+    if (batch.sparse() && IndexEnd(batch) > config_.features)
+      return Error{Code::kBadInput, Str("k-means was set up for ", config_.features, " features and met feature ", IndexEnd(batch),
+                                        "; give the number with --features, or hash with --bits")};
+    return {};
+  }
+
+  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace, std::span<float> out) const override {
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      out[r] = static_cast<float>(Nearest(parameters, Expand(batch, r, workspace.row)).first);
+  }
+
+  double LossOf(const Parameters& parameters, const Batch& batch, Workspace& workspace, std::span<const float>) const override {
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      sum += 0.5 * batch.weight(r) * Nearest(parameters, Expand(batch, r, workspace.row)).second;
+    return sum;
+  }
+
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient, std::span<float> out) const override {
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const float* const x = Expand(batch, r, workspace.row);
+      const auto [nearest, distance] = Nearest(parameters, x);
+      out[r] = static_cast<float>(nearest);
+      sum += 0.5 * batch.weight(r) * distance;
+      float* const g = gradient.blocks[kCentroids].Touch(static_cast<std::uint32_t>(nearest));
+      AddScaled(g, batch.weight(r), parameters.Row(kCentroids, nearest), config_.features);
+      AddScaled(g, -batch.weight(r), x, config_.features);
+    }
+    return sum;
+  }
+
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out,
+                Optimizer::Sharing sharing) const override {
+    CHECK(sharing == Optimizer::Sharing::kAlone);
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const float* const x = Expand(batch, r, workspace.row);
+      const auto [nearest, distance] = Place(parameters, x);
+      out[r] = static_cast<float>(nearest);
+      sum += 0.5 * batch.weight(r) * distance;
+      optimizer.BeginStep();
+      float& count = *parameters.Row(kCounts, nearest);
+      count += batch.weight(r);
+      const float share = count > 0 ? batch.weight(r) / count : 0.0f;
+      float* const centroid = parameters.Row(kCentroids, nearest);
+#pragma omp simd
+      for (std::size_t j = 0; j < config_.features; ++j) centroid[j] += share * (x[j] - centroid[j]);
+    }
+    return sum;
+  }
+
+ private:
+  // The row as D floats, in `scratch` if it is sparse.
+  const float* Expand(const Batch& batch, std::size_t r, std::vector<float>& scratch) const {
+    if (!batch.sparse()) return batch.dense + r * batch.width;
+    scratch.assign(config_.features, 0);
+    for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e)
+      if (batch.indices[e] < config_.features) scratch[batch.indices[e]] = batch.values[e];
+    return scratch.data();
+  }
+
+  // The nearest centroid that is placed, and its squared distance.
+  std::pair<std::size_t, float> Nearest(const Parameters& parameters, const float* x) const {
+    std::pair<std::size_t, float> best{0, std::numeric_limits<float>::max()};
+    for (std::size_t c = 0; c < config_.clusters; ++c) {
+      if (*parameters.Row(kCounts, c) == 0) continue;
+      const float* const centroid = parameters.Row(kCentroids, c);
+      float distance = 0;
+#pragma omp simd reduction(+ : distance)
+      for (std::size_t j = 0; j < config_.features; ++j) distance += (x[j] - centroid[j]) * (x[j] - centroid[j]);
+      if (distance < best.second) best = {c, distance};
+    }
+    return best;
+  }
+
+  std::pair<std::size_t, float> Place(const Parameters& parameters, const float* x) const {
+    const auto nearest = Nearest(parameters, x);
+    if (nearest.second == 0) return nearest;
+    for (std::size_t c = 0; c < config_.clusters; ++c)
+      if (*parameters.Row(kCounts, c) == 0) return {c, 0.0f};
+    return nearest;
+  }
+};
+
+}  // namespace
+
+ModelPtr MakeKMeans(const ModelConfig& config, const Loss& loss) { return std::make_unique<KMeans>(config, loss); }
+
+}  // namespace freshet::model

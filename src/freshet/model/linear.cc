@@ -1,0 +1,184 @@
+// Linear models: score_k = bias_k + Σ_j w_kj x_j, with any loss. K scores a row.
+// Sparse rows: block "weights" has a row of K floats for each feature, so that an update touches one place per feature.
+// Dense rows:  block "weights" has a row of D floats for each score, so that everything is a vector operation.
+
+#include <algorithm>
+#include <atomic>
+
+#include "model/kinds.h"
+#include "model/vector.h"
+
+namespace freshet::model {
+namespace {
+
+using data::Batch;
+using optimize::Gradient;
+using optimize::Optimizer;
+using optimize::Parameters;
+
+constexpr std::size_t kWeights = 0, kBias = 1;
+constexpr std::uint64_t kMostFeatures = 1u << 28;
+
+template <bool kShared>
+float Load(const float& place) {
+  if constexpr (kShared) return std::atomic_ref(const_cast<float&>(place)).load(std::memory_order_relaxed);
+  else return place;
+}
+
+class Linear final : public Model {
+ public:
+  using Model::Model;
+
+  std::vector<optimize::Block> Blocks() const override {
+    const std::uint64_t k = config_.classes;
+    if (config_.dense) return {{"weights", k, config_.features}, {"bias", 1, k}};
+    return {{"weights", config_.features, k, kMostFeatures}, {"bias", 1, k}};
+  }
+
+  Result<void> Prepare(Parameters& parameters, const Batch& batch) const override {
+    if (config_.dense) return {};
+    return parameters.Grow(kWeights, IndexEnd(batch));
+  }
+
+  void Predict(const Parameters& parameters, const Batch& batch, Workspace&, std::span<float> out) const override {
+    for (std::size_t r = 0; r < batch.rows; ++r) Score<false>(parameters, batch, r, out.subspan(r * scores(), scores()));
+  }
+
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient, std::span<float> out) const override {
+    workspace.deltas.resize(scores());
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const std::span<float> row_scores = out.subspan(r * scores(), scores());
+      Score<false>(parameters, batch, r, row_scores);
+      sum += batch.weight(r) * loss_.Evaluate(row_scores, batch.labels[r], workspace.deltas);
+      for (float& delta : workspace.deltas) delta *= batch.weight(r);
+      Accumulate(batch, r, workspace.deltas, gradient);
+    }
+    return sum;
+  }
+
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out,
+                Optimizer::Sharing sharing) const override {
+    return sharing == Optimizer::Sharing::kShared ? UpdateAll<true>(parameters, batch, optimizer, workspace, out)
+                                                  : UpdateAll<false>(parameters, batch, optimizer, workspace, out);
+  }
+
+  void Observe(const Batch& batch, Optimizer& optimizer) const override {
+    const std::uint32_t one_row[] = {0};
+    const float one[] = {1.0f};
+    optimizer.ObserveRows(kBias, one_row, one);
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      if (batch.sparse()) optimizer.ObserveRows(kWeights, Indices(batch, r), Values(batch, r));
+      else
+        for (std::size_t k = 0; k < scores(); ++k) optimizer.ObserveScaled(kWeights, k, Dense(batch, r));
+    }
+  }
+
+ private:
+  static std::span<const std::uint32_t> Indices(const Batch& batch, std::size_t r) {
+    return {batch.indices + batch.offsets[r], batch.offsets[r + 1] - batch.offsets[r]};
+  }
+  static std::span<const float> Values(const Batch& batch, std::size_t r) {
+    return {batch.values + batch.offsets[r], batch.offsets[r + 1] - batch.offsets[r]};
+  }
+  static std::span<const float> Dense(const Batch& batch, std::size_t r) { return {batch.dense + r * batch.width, batch.width}; }
+
+  template <bool kShared>
+  void Score(const Parameters& parameters, const Batch& batch, std::size_t r, std::span<float> out) const {
+    const float* const bias = parameters.Row(kBias, 0);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = Load<kShared>(bias[k]);
+    if (batch.sparse()) return ScoreSparse<kShared>(parameters, Indices(batch, r), Values(batch, r), out);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const float* const w = parameters.Row(kWeights, k);
+      if constexpr (kShared) {
+        for (std::size_t j = 0; j < batch.width; ++j) out[k] += Load<true>(w[j]) * Dense(batch, r)[j];
+      } else {
+        out[k] += Dot(w, Dense(batch, r).data(), batch.width);
+      }
+    }
+  }
+
+  template <bool kShared>
+  static void ScoreSparse(const Parameters& parameters, std::span<const std::uint32_t> indices, std::span<const float> values, std::span<float> out) {
+    const std::uint64_t known = parameters.rows(kWeights);
+    const float* const weights = parameters.Row(kWeights, 0);
+    if (out.size() > 1) {
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= known) continue;
+        const float* const w = weights + std::uint64_t{indices[i]} * out.size();
+        for (std::size_t k = 0; k < out.size(); ++k) out[k] += Load<kShared>(w[k]) * values[i];
+      }
+      return;
+    }
+    // Four sums, so that an addition need not wait for the one before.
+    float sums[4] = {out[0], 0, 0, 0};
+    std::size_t i = 0;
+    for (; i + 4 <= indices.size(); i += 4)
+      for (std::size_t lane = 0; lane < 4; ++lane)
+        if (indices[i + lane] < known) [[likely]] sums[lane] += Load<kShared>(weights[indices[i + lane]]) * values[i + lane];
+    for (; i < indices.size(); ++i)
+      if (indices[i] < known) sums[0] += Load<kShared>(weights[indices[i]]) * values[i];
+    out[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+
+  template <bool kShared>
+  double UpdateAll(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out) const {
+    constexpr auto kSharing = kShared ? Optimizer::Sharing::kShared : Optimizer::Sharing::kAlone;
+    const std::size_t k = scores();
+    workspace.deltas.resize(k);
+    const std::span<float> deltas = workspace.deltas;
+    const std::uint32_t bias_row[] = {0};
+    const float one[] = {1.0f};
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const std::span<float> row_scores = out.subspan(r * k, k);
+      if (batch.sparse() && r + 1 < batch.rows) Prefetch(parameters, optimizer, Indices(batch, r + 1));
+      Score<kShared>(parameters, batch, r, row_scores);
+      sum += batch.weight(r) * loss_.Evaluate(row_scores, batch.labels[r], deltas);
+      optimizer.BeginStep();
+      if (std::all_of(deltas.begin(), deltas.end(), [](float d) { return d == 0; })) continue;
+      if (batch.weights != nullptr)
+        for (float& delta : deltas) delta *= batch.weights[r];
+      optimizer.UpdateRows(parameters, kBias, bias_row, one, deltas, kSharing);
+      if (batch.sparse()) optimizer.UpdateRows(parameters, kWeights, Indices(batch, r), Values(batch, r), deltas, kSharing);
+      else
+        for (std::size_t j = 0; j < k; ++j) optimizer.UpdateScaled(parameters, kWeights, j, Dense(batch, r), deltas[j], kSharing);
+    }
+    return sum;
+  }
+
+  // The weights of the next row, fetched while this one is worked on: they lie anywhere in memory.
+  static void Prefetch(const Parameters& parameters, const Optimizer& optimizer, std::span<const std::uint32_t> indices) {
+    const float* const weights = parameters.Row(kWeights, 0);
+    const std::uint64_t width = parameters.width(kWeights);
+    const float* const state = optimizer.slots() > 0 ? optimizer.state().Row(kWeights, 0) : weights;
+    const std::uint64_t state_width = optimizer.slots() > 0 ? optimizer.state().width(kWeights) : width;
+    for (const std::uint32_t index : indices) {
+      __builtin_prefetch(weights + index * width, 1);
+      __builtin_prefetch(state + index * state_width, 1);
+    }
+  }
+
+  void Accumulate(const Batch& batch, std::size_t r, std::span<const float> deltas, Gradient& gradient) const {
+    float* const bias = gradient.blocks[kBias].Touch(0);
+    for (std::size_t k = 0; k < deltas.size(); ++k) bias[k] += deltas[k];
+    if (!batch.sparse()) {
+      for (std::size_t k = 0; k < deltas.size(); ++k)
+        AddScaled(gradient.blocks[kWeights].Touch(static_cast<std::uint32_t>(k)), deltas[k], Dense(batch, r).data(), batch.width);
+      return;
+    }
+    const auto indices = Indices(batch, r);
+    const auto values = Values(batch, r);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] == data::kUnseen) continue;
+      float* const row = gradient.blocks[kWeights].Touch(indices[i]);
+      for (std::size_t k = 0; k < deltas.size(); ++k) row[k] += deltas[k] * values[i];
+    }
+  }
+};
+
+}  // namespace
+
+ModelPtr MakeLinear(const ModelConfig& config, const Loss& loss) { return std::make_unique<Linear>(config, loss); }
+
+}  // namespace freshet::model

@@ -1,0 +1,109 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "model/kinds.h"
+
+namespace freshet::model {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The registry: one line for each kind of model, which has one file of its own.
+struct Entry {
+  std::string_view name;
+  ModelPtr (*make)(const ModelConfig& config, const Loss& loss);
+};
+constexpr Entry kRegistry[] = {
+    {"linear", MakeLinear}, {"factorization", MakeFactorization}, {"fm", MakeFactorizationMachine}, {"kmeans", MakeKMeans}};
+
+}  // namespace
+
+std::string ModelConfig::ToJson() const {
+  return Json{{"kind", kind},       {"loss", loss},         {"dense", dense},   {"features", features}, {"classes", classes},
+              {"factors", factors}, {"clusters", clusters}, {"spread", spread}, {"seed", seed}}
+      .dump();
+}
+
+Result<ModelConfig> ModelConfig::FromJson(std::string_view text) {
+  ModelConfig config;
+  try {  // the JSON library's own errors end here
+    const Json json = Json::parse(text);
+    config.kind = json.at("kind");
+    config.loss = json.at("loss");
+    config.dense = json.at("dense");
+    config.features = json.at("features");
+    config.classes = json.at("classes");
+    config.factors = json.at("factors");
+    config.clusters = json.at("clusters");
+    config.spread = json.at("spread");
+    config.seed = json.at("seed");
+  } catch (const Json::exception& problem) {
+    return Error{Code::kCorrupt, Str("model description: ", problem.what())};
+  }
+  return config;
+}
+
+std::vector<std::string> Model::Kinds() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<std::unique_ptr<Model>> Model::Make(const ModelConfig& config) {
+  const Loss& loss = *TRY(FindLoss(config.loss));
+  const auto within = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) { return least <= value && value <= most; };
+  if (!within(config.classes, 1, 1 << 20) || !within(config.factors, 1, 4096) || !within(config.clusters, 1, 1 << 20) ||
+      config.features > (1u << 28) || (config.dense && config.features == 0))
+    return Error{Code::kInvalid, Str("model: classes ", config.classes, ", factors ", config.factors, ", clusters ",
+                                     config.clusters, " or features ", config.features, " out of range")};
+  if (config.classes > 1 && config.loss != "softmax")
+    return Error{Code::kInvalid, Str("loss ", config.loss, " gives one score, not ", config.classes, "; use softmax")};
+  for (const Entry& entry : kRegistry)
+    if (entry.name == config.kind) return entry.make(config, loss);
+  return Error{Code::kInvalid, Str("model ", Quoted(config.kind), ": expected one of ", Join(Kinds(), ", "))};
+}
+
+Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory) const {
+  return optimize::Parameters::Create(Blocks(), memory);
+}
+
+double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Workspace& workspace, std::span<const float> scores_made) const {
+  workspace.deltas.resize(scores());
+  double sum = 0;
+  for (std::size_t r = 0; r < batch.rows; ++r)
+    sum += batch.weight(r) * loss_.Evaluate(scores_made.subspan(r * scores(), scores()), batch.labels[r], workspace.deltas);
+  return sum;
+}
+
+optimize::Gradient Model::NewGradient() const {
+  optimize::Gradient gradient;
+  for (const optimize::Block& block : Blocks()) gradient.blocks.emplace_back(block.width);
+  return gradient;
+}
+
+void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last) const {
+  const std::uint64_t width = parameters.width(b);
+  const auto reach = static_cast<float>(config_.spread * std::sqrt(3.0 / static_cast<double>(width)));
+  for (std::uint64_t row = first; row < last; ++row) {
+    float* const out = parameters.Row(b, row);
+    for (std::uint64_t j = 0; j < width; j += 4) {
+      const auto block = base::Philox(config_.seed, row, b << 32 | j);
+      for (std::uint64_t k = j; k < std::min(j + 4, width); ++k)
+        out[k] = reach * (static_cast<float>(block[k - j]) * 0x1p-31f - 1.0f);
+    }
+  }
+}
+
+std::uint64_t IndexEnd(const data::Batch& batch) {
+  std::uint32_t top = 0;
+  const std::uint32_t* const end = batch.indices + batch.offsets[batch.rows];
+  // kUnseen + 1 wraps to 0, so that it never is the largest.
+  for (const std::uint32_t* at = batch.indices + batch.offsets[0]; at < end; ++at) top = std::max(top, *at + 1);
+  return top;
+}
+
+}  // namespace freshet::model

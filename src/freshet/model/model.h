@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "data/batch.h"
+#include "model/loss.h"
+#include "optimize/gradient.h"
+#include "optimize/optimizer.h"
+#include "optimize/parameters.h"
+
+namespace freshet::model {
+
+// Everything that says which model it is; saved with the weights.
+struct ModelConfig {
+  std::string kind = "linear";
+  std::string loss = "logistic";
+  bool dense = false;             // rows come as `features` numbers each
+  std::uint64_t features = 0;     // of dense rows; sparse ones grow the model as they name new indices
+  std::uint64_t classes = 1;      // scores a row gets: classes of softmax, else 1
+  std::uint64_t factors = 40;     // factorization, fm
+  std::uint64_t clusters = 8;     // kmeans
+  double spread = 0.1;            // factors start within ± spread · √(3 / factors)
+  std::uint64_t seed = 1;
+
+  std::string ToJson() const;
+  static Result<ModelConfig> FromJson(std::string_view text);
+};
+
+// Scratch that one thread lends to a model's calls.
+struct Workspace {
+  std::vector<float> deltas, sums, row;
+};
+
+// Describes a computation; owns neither weights nor scratch, so that one model object serves many versions and threads.
+// Indices at or beyond the rows a block has stand for what the model has not seen: they add nothing to a prediction.
+//
+// Threads: all calls are const; concurrent calls need different workspaces, and different parameters or rows unless
+// Sharing::kShared.
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> Make(const ModelConfig& config);
+  static std::vector<std::string> Kinds();
+  Model(const ModelConfig& config, const Loss& loss) : config_(config), loss_(loss) {}  // kinds only; others Make
+  virtual ~Model() = default;
+
+  const ModelConfig& config() const { return config_; }
+  const Loss& loss() const { return loss_; }
+  std::uint64_t scores() const { return config_.classes; }  // floats per row that Predict writes
+
+  // The blocks of this model's parameters, in order.
+  virtual std::vector<optimize::Block> Blocks() const = 0;
+  // Parameters at their starting values.
+  Result<optimize::Parameters> NewParameters(optimize::Memory& memory) const;
+  // Grows the parameters so that every row of the batch has its place, and gives new rows their starting values.
+  virtual Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const = 0;
+
+  // Scores of every row, scores() floats each; Loss::Link turns them into predictions.
+  virtual void Predict(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
+                       std::span<float> out) const = 0;
+  // The summed, weighted loss of rows whose scores are given.
+  virtual double LossOf(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
+                        std::span<const float> scores) const;
+  // Adds the gradient of the summed, weighted loss of the rows, writes their scores to `out`, and returns that loss.
+  virtual double LossAndGradient(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
+                                 optimize::Gradient& gradient, std::span<float> out) const = 0;
+  // One update per row, in order, each from the parameters its predecessor left: the fast path of online learning.
+  // Writes the scores made before each update to `out` and returns the weighted loss of those.
+  virtual double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
+                        Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const = 0;
+  // Tells the optimizer the size of this batch's features, before a gradient of it is applied.
+  virtual void Observe(const data::Batch& batch, optimize::Optimizer& optimizer) const { (void)batch, (void)optimizer; }
+  // A gradient with a place for every block.
+  optimize::Gradient NewGradient() const;
+
+ protected:
+  // Starting values of rows [first, last) of a block of factors: the same for a row whenever it is made.
+  void StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last) const;
+
+  const ModelConfig config_;
+  const Loss& loss_;
+};
+
+// The largest index of a sparse batch plus one; kUnseen does not count.
+std::uint64_t IndexEnd(const data::Batch& batch);
+
+}  // namespace freshet::model

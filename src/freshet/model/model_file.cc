@@ -1,0 +1,53 @@
+#include "model/model_file.h"
+
+#include <cstring>
+
+namespace freshet::model {
+
+void AddBlocks(const optimize::Parameters& parameters, const std::string& prefix, std::vector<data::Tensor>& tensors) {
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+    const optimize::Block block = parameters.block(b);
+    tensors.push_back({prefix + block.name, data::DType::kF32, {block.rows, block.width}, std::as_bytes(parameters.Values(b))});
+  }
+}
+
+Result<void> LoadBlocks(const data::TensorFile& file, const std::string& prefix, optimize::Parameters& parameters) {
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+    const std::string name = prefix + parameters.block(b).name;
+    const data::Tensor* const tensor = file.Find(name);
+    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 ||
+        tensor->shape[1] != parameters.width(b) || tensor->shape[0] < parameters.rows(b))
+      return Error{Code::kCorrupt, Str("tensor '", name, "' is missing or of another shape than its model has")};
+    TRY(parameters.Grow(b, tensor->shape[0]));
+    if (!tensor->bytes.empty()) std::memcpy(parameters.Row(b, 0), tensor->bytes.data(), tensor->bytes.size());
+  }
+  return {};
+}
+
+Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model, const optimize::Parameters& parameters,
+                       const data::Description& description, data::Metadata metadata) {
+  std::vector<data::Tensor> tensors;
+  std::vector<std::string> storage;
+  metadata["format"] = "freshet model 1";
+  metadata["model"] = model.config().ToJson();
+  AddBlocks(parameters, "", tensors);
+  description.Save(metadata, tensors, storage);
+  return base::WriteAtomic(files, path, [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
+}
+
+Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory) {
+  auto model = TRY(Model::Make(TRY(ModelConfig::FromJson(TRY(file.Meta("model"))))));
+  auto parameters = TRY(model->NewParameters(memory));
+  TRY(LoadBlocks(file, "", parameters));
+  auto description = TRY(data::Description::Load(file));
+  return TrainedModel{std::move(model), std::move(parameters), std::move(description), file.metadata()};
+}
+
+Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory) {
+  auto loaded = ModelFrom(TRY(data::TensorFile::Read(files, path)), memory);
+  if (loaded.ok()) return loaded;
+  // Whatever the file asks for that cannot be had is the file's fault, not the user's.
+  return Error{Code::kCorrupt, Str(path, ": ", loaded.error().text)};
+}
+
+}  // namespace freshet::model

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "data/description.h"
+#include "model/model.h"
+
+namespace freshet::model {
+
+// A model with its weights and the description of its input: all that predict, evaluate and serve need.
+struct TrainedModel {
+  std::unique_ptr<Model> model;
+  optimize::Parameters parameters;
+  data::Description description;
+  data::Metadata metadata;  // what else the file says: version, rows trained on, …
+};
+
+// Writes a model file: safetensors, the blocks by name, with the model's and the input's description as metadata.
+// Atomic: the old file stays whole until the new one is on the disk.
+Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model, const optimize::Parameters& parameters,
+                       const data::Description& description, data::Metadata metadata);
+
+// kCorrupt with the reason for a damaged, truncated or foreign file.
+Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
+
+// For files that hold more than a model (checkpoints).
+void AddBlocks(const optimize::Parameters& parameters, const std::string& prefix, std::vector<data::Tensor>& tensors);
+Result<void> LoadBlocks(const data::TensorFile& file, const std::string& prefix, optimize::Parameters& parameters);
+Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory);
+
+}  // namespace freshet::model

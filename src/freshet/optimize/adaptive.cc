@@ -1,0 +1,38 @@
+// The default for linear models: AdaGrad that does not mind the scale of a feature. Multiply a feature by c and its
+// weight ends divided by c, with the same predictions on the way:
+//   G += g²;  s = max(s, |x|);  w -= rate · g / (s · √(G + 4 s²))
+// The 4 s² stands for gradients not seen yet: it keeps a feature that was met once from taking a full step.
+
+#include "optimize/rule_optimizer.h"
+#include "optimize/rules.h"
+
+namespace freshet::optimize {
+namespace {
+
+struct Adaptive {
+  static constexpr int kSlots = 2, kScaleSlot = 1;  // G, s
+  static constexpr bool kStepMatters = false;
+  static constexpr float kPrior = 4;
+  Penalty penalty;
+  float rate = 0;
+  explicit Adaptive(const OptimizerOptions& options) : penalty(options) {}
+  void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
+  float Step(float w, float* slots, float x, float delta) const {
+    const float g = penalty.Gradient(x * delta, w);
+    const float sum = slots[0] + g * g;
+    const float size = std::max(slots[1], std::abs(x));
+    slots[0] = sum;
+    slots[1] = size;
+    // A weight whose feature has been zero so far stays as it is: no size, no step.
+    const float step = size > 0 ? rate / (std::sqrt(sum + kPrior * size * size) * size) : 0.0f;
+    return penalty.Shrink(w - step * g, step);
+  }
+};
+
+}  // namespace
+
+OptimizerPtr MakeAdaptive(const OptimizerOptions& options, Memory& memory) {
+  return std::make_unique<RuleOptimizer<Adaptive>>("adaptive", options, memory);
+}
+
+}  // namespace freshet::optimize

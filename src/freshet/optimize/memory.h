@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+
+namespace freshet::optimize {
+
+// Where parameters live. Address space is reserved once and given memory later, from the front, so that what grows never
+// moves. Other kinds (shared, pinned, device) implement the same calls.
+//
+// Threads: any.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void* Reserve(std::size_t bytes) = 0;  // 64-byte aligned; nullptr when there is no room in the address space
+  // Makes [at + from, at + to) usable and zero. False when the system has no memory left.
+  virtual bool Commit(void* at, std::size_t from, std::size_t to) = 0;
+  virtual void Release(void* at, std::size_t bytes) = 0;
+};
+
+class HeapMemory final : public Memory {
+ public:
+  void* Reserve(std::size_t bytes) override;
+  bool Commit(void* at, std::size_t from, std::size_t to) override;
+  void Release(void* at, std::size_t bytes) override;
+};
+
+}  // namespace freshet::optimize

@@ -1,0 +1,67 @@
+#include "optimize/optimizer.h"
+
+#include <algorithm>
+
+#include "optimize/rules.h"
+
+namespace freshet::optimize {
+namespace {
+
+// The registry: one line for each rule, which has one file of its own.
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options, Memory& memory);
+};
+constexpr Entry kRegistry[] = {
+    {"adaptive", MakeAdaptive}, {"sgd", MakeSgd},   {"momentum", MakeMomentum},
+    {"adagrad", MakeAdaGrad},   {"adam", MakeAdam}, {"ftrl", MakeFtrl},
+};
+
+}  // namespace
+
+std::vector<std::string> Optimizer::Kinds() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<std::unique_ptr<Optimizer>> Optimizer::Make(const OptimizerOptions& options, Memory& memory) {
+  TRY(options.schedule.Validate());
+  if (!(options.l1 >= 0) || !(options.l2 >= 0)) return Error{Code::kInvalid, "l1 and l2: expected 0 or more"};
+  for (const Entry& entry : kRegistry)
+    if (entry.name == options.kind) return entry.make(options, memory);
+  return Error{Code::kInvalid, Str("optimizer ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
+}
+
+Optimizer::Optimizer(const OptimizerOptions& options, Memory& memory) : options_(options), memory_(memory), factor_(Schedule::FactorOf(options.schedule.kind)) {}
+
+Result<void> Optimizer::Follow(const Parameters& parameters) {
+  if (!state_) {
+    std::vector<Block> blocks;
+    for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+      Block block = parameters.block(b);
+      block.width *= static_cast<std::uint64_t>(slots());
+      blocks.push_back(std::move(block));
+    }
+    state_ = std::make_shared<Parameters>(TRY(Parameters::Create(std::move(blocks), memory_)));
+  }
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) TRY(state_->Grow(b, parameters.rows(b)));
+  return {};
+}
+
+void Optimizer::SetStep(std::uint64_t step) {
+  step_ = step;
+  rate_ = options_.schedule.At(factor_, step == 0 ? 0 : step - 1, progress_);
+  steady_ = step > options_.schedule.warmup_steps && options_.schedule.kind == "constant" && !StepMatters();
+  OnStep();
+}
+
+void Optimizer::Apply(Parameters& parameters, const Gradient& gradient) {
+  for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
+    const BlockGradient& block = gradient.blocks[b];
+    const auto rows = block.touched();
+    for (std::size_t i = 0; i < rows.size(); ++i) UpdateRow(parameters, b, rows[i], block.Values(i));
+  }
+}
+
+}  // namespace freshet::optimize

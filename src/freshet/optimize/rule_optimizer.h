@@ -1,0 +1,153 @@
+#pragma once
+
+#include <atomic>
+#include <cmath>
+
+#include "optimize/optimizer.h"
+
+namespace freshet::optimize {
+
+// The loops every update rule shares. A Rule is a small struct with
+//   static constexpr int kSlots;                       floats it remembers per weight
+//   static constexpr bool kStepMatters;                does it count steps?
+//   void OnStep(double rate, std::uint64_t step)       before each update
+//   float Step(float w, float* slots, float x, float delta) const
+//                                                      the new weight, for the gradient x·delta; x is a feature's value
+// and, when it cares for the size of features, kScaleSlot: the slot that holds the largest |x| of the weight.
+template <class Rule>
+class RuleOptimizer final : public Optimizer {
+  static constexpr int kSlots = Rule::kSlots;
+
+ public:
+  RuleOptimizer(std::string_view name, const OptimizerOptions& options, Memory& memory)
+      : Optimizer(options, memory), name_(name), rule_(options) {}
+
+  std::string_view name() const override { return name_; }
+  int slots() const override { return kSlots; }
+  std::unique_ptr<Optimizer> Sibling() const override {
+    auto sibling = std::make_unique<RuleOptimizer>(name_, options_, memory_);
+    ShareStateWith(*sibling);
+    sibling->SetStep(step_);
+    return sibling;
+  }
+
+  void UpdateRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
+                  std::span<const float> values, std::span<const float> deltas, Sharing sharing) override {
+    if (sharing == Sharing::kShared) Rows<true>(parameters, b, rows, values, deltas);
+    else Rows<false>(parameters, b, rows, values, deltas);
+  }
+
+  void UpdateScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values, float delta,
+                    Sharing sharing) override {
+    if (sharing == Sharing::kShared) Scaled<true>(parameters.Row(b, row), Slots(b, row), values, delta);
+    else Scaled<false>(parameters.Row(b, row), Slots(b, row), values, delta);
+  }
+
+  void UpdateRow(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> gradient) override {
+    float* const w = parameters.Row(b, row);
+    float* const slots = Slots(b, row);
+    const std::size_t width = gradient.size();
+    for (std::size_t k = 0; k < width; ++k) {
+      float local[kSlots + 1];
+      for (int s = 0; s < kSlots; ++s) local[s] = slots[static_cast<std::size_t>(s) * width + k];
+      if constexpr (Rule::kScaleSlot >= 0) {
+        // x is not known here; a rule that needs its size was told by Observe…, else it counts as 1.
+        float& scale = local[Rule::kScaleSlot];
+        if (scale == 0) scale = 1;
+        w[k] = rule_.Step(w[k], local, scale, gradient[k] / scale);
+      } else {
+        w[k] = rule_.Step(w[k], local, 1.0f, gradient[k]);
+      }
+      for (int s = 0; s < kSlots; ++s) slots[static_cast<std::size_t>(s) * width + k] = local[s];
+    }
+  }
+
+  void ObserveRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values) override {
+    if constexpr (Rule::kScaleSlot >= 0) {
+      const std::size_t width = state().width(b) / kSlots;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        float* const scale = Slots(b, rows[i]) + Rule::kScaleSlot * width;
+        for (std::size_t k = 0; k < width; ++k) scale[k] = std::max(scale[k], std::abs(values[i]));
+      }
+    }
+  }
+  void ObserveScaled(std::size_t b, std::uint64_t row, std::span<const float> values) override {
+    if constexpr (Rule::kScaleSlot >= 0) {
+      float* const scale = Slots(b, row) + Rule::kScaleSlot * values.size();
+      for (std::size_t k = 0; k < values.size(); ++k) scale[k] = std::max(scale[k], std::abs(values[k]));
+    }
+  }
+
+ private:
+  void OnStep() override { rule_.OnStep(rate_, step_); }
+  bool StepMatters() const override { return Rule::kStepMatters; }
+  float* Slots(std::size_t b, std::uint64_t row) {
+    if constexpr (kSlots == 0) return nullptr;
+    else return state().Row(b, row);
+  }
+
+  template <bool kShared>
+  static float Load(float& place) {
+    if constexpr (kShared) return std::atomic_ref(place).load(std::memory_order_relaxed);
+    else return place;
+  }
+  template <bool kShared>
+  static void Store(float& place, float value) {
+    if constexpr (kShared) std::atomic_ref(place).store(value, std::memory_order_relaxed);
+    else place = value;
+  }
+
+  // One weight: read it and its slots, step, write back. `stride` is the distance from slot to slot.
+  template <bool kShared>
+  void One(const Rule& rule, float& w, float* slots, std::size_t stride, float x, float delta) const {
+    float local[kSlots + 1];
+    for (int s = 0; s < kSlots; ++s) local[s] = Load<kShared>(slots[static_cast<std::size_t>(s) * stride]);
+    Store<kShared>(w, rule.Step(Load<kShared>(w), local, x, delta));
+    for (int s = 0; s < kSlots; ++s) Store<kShared>(slots[static_cast<std::size_t>(s) * stride], local[s]);
+  }
+
+  template <bool kShared>
+  void Rows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values,
+            std::span<const float> deltas) {
+    const Rule rule = rule_;  // a local copy: its numbers stay in registers
+    const std::size_t width = deltas.size();
+    float* const weights = parameters.Row(b, 0);
+    float* const state = Slots(b, 0);
+    if (width == 1) {
+      const float delta = deltas[0];
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        One<kShared>(rule, weights[rows[i]], state + std::size_t{rows[i]} * kSlots, 1, values[i], delta);
+      return;
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t k = 0; k < width; ++k)
+        One<kShared>(rule, weights[rows[i] * width + k], state + rows[i] * width * kSlots + k, width, values[i], deltas[k]);
+  }
+
+  template <bool kShared>
+  void Scaled(float* weights, float* state, std::span<const float> values, float delta) {
+    const Rule rule = rule_;
+    const std::size_t width = values.size();
+    const float* const x = values.data();
+#pragma GCC ivdep
+    for (std::size_t j = 0; j < width; ++j) One<kShared>(rule, weights[j], state + j, width, x[j], delta);
+  }
+
+  const std::string_view name_;
+  Rule rule_;
+};
+
+// The pull of l2 on a gradient and of l1 on a weight, for rules that know neither by nature.
+struct Penalty {
+  float l1, l2;
+  explicit Penalty(const OptimizerOptions& options)
+      : l1(static_cast<float>(options.l1)), l2(static_cast<float>(options.l2)) {}
+  float Gradient(float g, float w) const { return g + l2 * w; }
+  float Shrink(float w, float rate) const {
+    if (l1 == 0) return w;
+    const float size = std::abs(w) - rate * l1;
+    return size > 0 ? std::copysign(size, w) : 0.0f;
+  }
+};
+
+}  // namespace freshet::optimize

@@ -1,0 +1,97 @@
+#include "train/evaluation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace freshet::train {
+namespace {
+
+constexpr int kBinBits = 21;  // sign, 8 of exponent, 12 of mantissa
+
+// A number that orders as the float does, cut to its top bits.
+std::size_t BinOf(float score) {
+  const auto bits = std::bit_cast<std::uint32_t>(score);
+  const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return ordered >> (32 - kBinBits);
+}
+
+}  // namespace
+
+Evaluation::Evaluation(data::Labels::Kind task, Extent extent) : task_(task) {
+  if (extent == Extent::kWithAuc && task == data::Labels::Kind::kBinary)
+    for (auto& bins : bins_) bins.resize(std::size_t{1} << kBinBits);
+}
+
+void Evaluation::Add(const data::Batch& batch, std::span<const float> scores, double weighted_loss) {
+  const std::size_t k = batch.rows == 0 ? 1 : scores.size() / batch.rows;
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const float weight = batch.weight(r), label = batch.labels[r];
+    weight_ += weight;
+    if (task_ == data::Labels::Kind::kBinary) {
+      wrong_ += (scores[r] > 0) != (label > 0) ? weight : 0.0f;
+      if (!bins_[0].empty()) bins_[label > 0 ? 1 : 0][BinOf(scores[r])] += weight;
+    } else if (task_ == data::Labels::Kind::kClasses) {
+      const auto row = scores.subspan(r * k, k);
+      wrong_ += std::max_element(row.begin(), row.end()) - row.begin() != static_cast<std::ptrdiff_t>(label) ? weight : 0.0f;
+    } else if (task_ == data::Labels::Kind::kReal) {
+      const double error = static_cast<double>(scores[r]) - label;
+      squares_ += weight * error * error;
+    }
+  }
+  rows_ += batch.rows;
+  loss_ += weighted_loss;
+}
+
+void Evaluation::AddLoss(std::uint64_t rows, double weighted_loss, double squared_errors) {
+  rows_ += rows;
+  weight_ += static_cast<double>(rows);
+  loss_ += weighted_loss;
+  squares_ += squared_errors;
+}
+
+void Evaluation::Add(const Evaluation& other) {
+  rows_ += other.rows_;
+  weight_ += other.weight_;
+  loss_ += other.loss_;
+  wrong_ += other.wrong_;
+  squares_ += other.squares_;
+  for (int side = 0; side < 2; ++side)
+    for (std::size_t i = 0; i < std::min(bins_[side].size(), other.bins_[side].size()); ++i) bins_[side][i] += other.bins_[side][i];
+}
+
+void Evaluation::Load(const std::vector<double>& saved) {
+  CHECK(saved.size() == 5);
+  rows_ = static_cast<std::uint64_t>(saved[0]);
+  weight_ = saved[1];
+  loss_ = saved[2];
+  wrong_ = saved[3];
+  squares_ = saved[4];
+}
+
+std::optional<double> Evaluation::error_rate() const {
+  const bool classes = task_ == data::Labels::Kind::kBinary || task_ == data::Labels::Kind::kClasses;
+  if (!classes || weight_ == 0) return std::nullopt;
+  return wrong_ / weight_;
+}
+
+std::optional<double> Evaluation::rmse() const {
+  if (task_ != data::Labels::Kind::kReal || weight_ == 0) return std::nullopt;
+  return std::sqrt(squares_ / weight_);
+}
+
+std::optional<double> Evaluation::auc() const {
+  if (bins_[0].empty()) return std::nullopt;
+  double negatives = 0, positives = 0, area = 0;
+  for (std::size_t i = 0; i < bins_[0].size(); ++i) {
+    area += bins_[1][i] * (negatives + 0.5 * bins_[0][i]);
+    negatives += bins_[0][i];
+    positives += bins_[1][i];
+  }
+  if (negatives == 0 || positives == 0) return std::nullopt;
+  return area / (negatives * positives);
+}
+
+}  // namespace freshet::train

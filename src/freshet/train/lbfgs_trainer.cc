@@ -1,0 +1,113 @@
+#include "train/lbfgs_trainer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/drive.h"
+#include "optimize/lbfgs.h"
+
+namespace freshet::train {
+namespace {
+
+void Scatter(std::span<const float> flat, optimize::Parameters& parameters) {
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+    const auto values = parameters.Values(b);
+    std::copy_n(flat.begin(), values.size(), values.begin());
+    flat = flat.subspan(values.size());
+  }
+}
+
+std::vector<float> Gather(const optimize::Parameters& parameters) {
+  std::vector<float> flat;
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) flat.insert(flat.end(), parameters.Values(b).begin(), parameters.Values(b).end());
+  return flat;
+}
+
+}  // namespace
+
+Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, const model::Model& model,
+                            optimize::Parameters& parameters, data::Description& description, data::RowSource& source, double l2) {
+  if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
+    return Error{Code::kInvalid, "--optimizer lbfgs goes with neither --holdout, --batch nor --checkpoint"};
+  const auto started = env.clock.Now();
+  const std::string path = options.cache_path.empty() ? Str(options.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows") : options.cache_path;
+  auto writer = TRY(data::CacheWriter::Create(env.files, path));
+  TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+    TRY(writer->Append(rows));
+    Standardise(description, rows, true);
+    return model.Prepare(parameters, rows.batch());
+  }));
+  TRY(writer->Close(description));
+  auto cache = TRY(data::CacheReader::Open(env.files, path));
+  if (options.cache_path.empty()) TRY(env.files.Remove(path));  // stays open, and goes with us
+
+  Report report;
+  report.progressive = Evaluation(TaskOf(model, description));
+  model::Workspace workspace;
+  std::vector<float> scores;
+  optimize::Gradient gradient = model.NewGradient();
+  const auto objective = [&](std::span<const float> at, std::span<float> out) -> Result<double> {
+    Scatter(at, parameters);
+    TRY(cache->Seek({}));
+    Evaluation sums(TaskOf(model, description));
+    gradient.Clear();
+    TRY(data::DriveInOrder(env.executor, *cache, [&](data::Rows& rows) -> Result<void> {
+      if (options.stop != nullptr && options.stop->load()) return Error{Code::kStopped, "stopped"};
+      Standardise(description, rows);
+      const data::Batch batch = rows.batch();
+      scores.resize(batch.rows * model.scores());
+      sums.Add(batch, scores, model.LossAndGradient(parameters, batch, workspace, gradient, scores));
+      return {};
+    }));
+    if (sums.weight() == 0) return Error{Code::kBadInput, "no rows to learn from"};
+    report.last_epoch = sums;
+    report.rows += sums.rows();
+    std::fill(out.begin(), out.end(), 0.0f);
+    std::size_t offset = 0;
+    const auto scale = static_cast<float>(1 / sums.weight());
+    for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+      const auto& block = gradient.blocks[b];
+      for (std::size_t i = 0; i < block.touched().size(); ++i) {
+        const auto values = block.Values(i);
+        float* const to = out.data() + offset + block.touched()[i] * block.width();
+        for (std::size_t k = 0; k < values.size(); ++k) to[k] = values[k] * scale;
+      }
+      offset += parameters.Values(b).size();
+    }
+    double penalty = 0;
+    for (std::size_t j = 0; j < at.size() && l2 > 0; ++j) {
+      out[j] += static_cast<float>(l2) * at[j];
+      penalty += 0.5 * l2 * at[j] * at[j];
+    }
+    const double value = sums.loss() + penalty;
+    if (!std::isfinite(value)) return Error{Code::kDiverged, "the loss is not finite; check the data for huge values, or standardise it"};
+    return value;
+  };
+
+  optimize::Lbfgs lbfgs(Gather(parameters), {}, objective);
+  for (int iteration = 0; iteration < options.epochs; ++iteration) {
+    const bool more = TRY(lbfgs.Step());
+    if (iteration == 0) report.progressive = report.last_epoch;
+    report.epochs = iteration + 1;
+    if (options.progress) {
+      Progress progress;
+      progress.epoch = iteration;
+      progress.epochs = options.epochs;
+      progress.rows = report.rows;
+      progress.mean_loss = progress.total_loss = lbfgs.value();
+      progress.weight = iteration + 1;
+      progress.total_loss = lbfgs.value() * progress.weight;
+      progress.fraction = static_cast<double>(iteration + 1) / options.epochs;
+      progress.seconds = base::Seconds(env.clock.Now() - started);
+      options.progress(progress);
+    }
+    if (!more) break;
+  }
+  Scatter(lbfgs.point(), parameters);
+  report.seconds = base::Seconds(env.clock.Now() - started);
+  return report;
+}
+
+}  // namespace freshet::train

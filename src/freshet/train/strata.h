@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "base/executor.h"
+#include "model/factorization.h"
+#include "optimize/optimizer.h"
+
+namespace freshet::train {
+
+// Ratings in a grid of kSides × kSides cells, by a hash of their user (row) and item (column). The cells of a diagonal
+// share no user and no item, so that threads train on them at once with plain vector code and no lock, and the result
+// is the same for any number of threads (Gemulla et al. 2011, "Large-Scale Matrix Factorization with Distributed SGD").
+//
+// Threads: Train uses the executor's; everything else one at a time.
+class Strata {
+ public:
+  static constexpr int kSides = 16;
+  explicit Strata(std::uint64_t seed) : seed_(seed) {}
+
+  void Add(const model::Rating& rating) { waiting_.push_back(rating); }
+  std::size_t size() const { return waiting_.size() + arranged_.size(); }
+  double mean() const;
+  void Clear();
+
+  // One pass over all ratings; returns the summed loss of predictions made before each update. `epoch` and `progress`
+  // (at the beginning and the end of this pass) choose the order of diagonals and the rate.
+  double Train(base::Executor& executor, const model::Factorization& model, optimize::Parameters& parameters,
+               optimize::Optimizer& optimizer, int epoch, double progress, double progress_end);
+
+ private:
+  void Arrange();
+  int Side(std::uint32_t id, std::uint64_t salt) const;
+
+  const std::uint64_t seed_;
+  std::vector<model::Rating> waiting_;   // as they came
+  std::vector<model::Rating> arranged_;  // by cell, in random order within a cell
+  std::vector<std::size_t> starts_;      // of each cell in arranged_, and the end
+};
+
+}  // namespace freshet::train

@@ -1,0 +1,405 @@
+#include "train/trainer.h"
+
+#include <unistd.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "data/drive.h"
+#include "train/trainer_state.h"
+
+namespace freshet::train {
+namespace {
+
+constexpr std::size_t kShuffleWindowBytes = 16 << 20;
+constexpr std::size_t kMostRatingsInMemory = 1'500'000;  // twice 12 bytes each, while they are arranged
+
+using Sharing = optimize::Optimizer::Sharing;
+
+// Predicts the rows of a batch and adds how good that was to `sums`.
+void AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
+                    model::Workspace& workspace, std::vector<float>& scores, Evaluation& sums) {
+  scores.resize(batch.rows * model.scores());
+  model.Predict(parameters, batch, workspace, scores);
+  sums.Add(batch, scores, model.LossOf(parameters, batch, workspace, scores));
+}
+
+}  // namespace
+
+data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description) {
+  return model.config().kind == "kmeans" ? data::Labels::Kind::kAuto : description.labels.kind;
+}
+
+bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
+  if (after_time > 0) return batch.times != nullptr && batch.times[row] >= after_time;
+  if (fraction <= 0) return false;
+  const std::uint64_t sample = batch.samples == nullptr ? row : batch.samples[row];
+  return static_cast<double>(base::Hash64(sample ^ base::Hash64(seed)) >> 11) * 0x1p-53 < fraction;
+}
+
+void Standardise(data::Description& description, data::Rows& rows, bool learn) {
+  if (!description.standardise) return;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    float* const numbers = rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
+    if (learn) description.moments.Observe(numbers);
+    description.moments.Apply(numbers);
+  }
+}
+
+void Standardise(const data::Description& description, data::Rows& rows) {
+  Standardise(const_cast<data::Description&>(description), rows, false);
+}
+
+Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model, optimize::Parameters& parameters,
+                 optimize::Optimizer& optimizer, data::Description& description)
+    : env_(env),
+      options_(std::move(options)),
+      model_(model),
+      parameters_(parameters),
+      optimizer_(optimizer),
+      description_(description),
+      state_(std::make_unique<State>(model, description, options_)) {}
+
+Trainer::~Trainer() {
+  if (options_.cache_path.empty() && options_.checkpoint_path.empty() && !state_->cache_path.empty() && env_.files.Exists(state_->cache_path))
+    (void)env_.files.Remove(state_->cache_path);
+}
+
+bool Trainer::Stratified() const { return model_.config().kind == "factorization" && options_.batch == 1; }
+
+bool Trainer::UseShared() const {
+  return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" && !model_.config().dense &&
+         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && parameters_.rows(0) >= kSharedWeights;
+}
+
+Error Trainer::Diverged() const {
+  return {Code::kDiverged, Str("the loss is no longer finite after ", state_->seen.rows(), " rows of epoch ", state_->epoch + 1,
+                               " (rate ", optimizer_.rate(), "); try --rate ", optimizer_.options().schedule.rate / 10,
+                               ", --standardise for unscaled columns, or --optimizer adaptive")};
+}
+
+Result<Report> Trainer::Run(data::RowSource& source) {
+  State& s = *state_;
+  TRY(optimizer_.Follow(parameters_));
+  TRY(LoadCheckpoint());
+  s.started = s.checkpointed = env_.clock.Now();
+  for (; s.epoch < options_.epochs; ++s.epoch) {
+    data::RowSource* const rows = TRY(SourceFor(source, s.epoch));
+    const auto begun = env_.clock.Now();
+    TRY(Epoch(*rows));
+    s.report.seconds += base::Seconds(env_.clock.Now() - begun);
+    s.report.epochs = s.epoch + 1;
+    s.report.last_epoch = s.seen;
+    if (s.epoch == 0) s.progressive = s.seen;
+    if (!parameters_.AllFinite()) return Diverged();
+    if (s.writer) {
+      TRY(s.writer->Close(description_));
+      s.writer = nullptr;
+      s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
+    }
+    if (options_.hold_out.any()) {
+      TRY(EvaluateHeldOut(source));
+      const bool better = s.report.held_out_losses.size() == 1 || s.report.held_out->loss() < s.best_loss;
+      if (better) {
+        s.best_loss = s.report.held_out->loss();
+        s.epochs_since_best = 0;
+        if (options_.patience > 0) {
+          if (!s.best) s.best = TRY(model_.NewParameters(s.memory));
+          s.best->CopyFrom(parameters_);
+        }
+      } else if (++s.epochs_since_best >= options_.patience && options_.patience > 0) {
+        s.report.stopped_early = true;
+      }
+    }
+    s.seen = Evaluation(TaskOf(model_, description_));
+    s.position = {};
+    if (!options_.checkpoint_path.empty()) {
+      ++s.epoch;  // what is saved goes on with the next epoch
+      TRY(SaveCheckpoint({}));
+      --s.epoch;
+    }
+    if (s.report.stopped_early) break;
+  }
+  if (s.best) {
+    parameters_.CopyFrom(*s.best);
+    TRY(EvaluateHeldOut(source));
+    s.report.held_out_losses.pop_back();
+  }
+  s.report.progressive = s.progressive;
+  return std::move(s.report);
+}
+
+// The first epoch reads the source itself, later ones the cache, which is written on the way if there will be any.
+Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) {
+  State& s = *state_;
+  if (s.strata_whole) return &source;
+  const bool is_cache = dynamic_cast<data::CacheReader*>(&source) != nullptr;
+  const bool wanted = !options_.cache_path.empty() || options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
+  data::RowSource* chosen = &source;
+  if (wanted && !is_cache) {
+    if (s.cache_path.empty()) {
+      s.cache_path = options_.cache_path;
+      if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
+      if (s.cache_path.empty()) s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".", reinterpret_cast<std::uintptr_t>(this), ".rows");
+    }
+    if (s.cache == nullptr && s.position.block == 0 && epoch == 0) {
+      s.writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
+    } else if (s.cache == nullptr && epoch > 0) {
+      TRY(BuildCache(source));
+    }
+    if (s.cache != nullptr) chosen = s.cache.get();
+  }
+  chosen->Permute(options_.shuffle ? options_.seed + static_cast<std::uint64_t>(epoch) : 0);
+  TRY(chosen->Seek(s.position));
+  return chosen;
+}
+
+Result<void> Trainer::BuildCache(data::RowSource& source) {
+  State& s = *state_;
+  TRY(source.Seek({}));
+  auto writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
+  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) { return writer->Append(rows); }));
+  TRY(writer->Close(description_));
+  s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
+  return {};
+}
+
+Result<void> Trainer::Epoch(data::RowSource& source) {
+  if (Stratified()) return EpochStratified(source);
+  if (UseShared()) return EpochShared(source);
+  return EpochInOrder(source);
+}
+
+// What every block goes through, in order: into the cache, standardised, and its features given a place in the model.
+Result<void> Trainer::PrepareBlock(data::Rows& rows) {
+  State& s = *state_;
+  if (s.writer) TRY(s.writer->Append(rows));
+  Standardise(description_, rows, s.epoch == 0);
+  TRY(model_.Prepare(parameters_, rows.batch()));
+  return optimizer_.Follow(parameters_);
+}
+
+Result<void> Trainer::EpochInOrder(data::RowSource& source) {
+  State& s = *state_;
+  const bool direct = options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
+  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+    const double fraction = source.Fraction(rows.begin).value_or(0);
+    optimizer_.SetProgress((s.epoch + fraction) / options_.epochs);
+    TRY(PrepareBlock(rows));
+    const data::Batch batch = rows.batch();
+    if (direct) {
+      TRY(TrainBatch(batch));
+    } else {
+      for (std::size_t r = 0; r < batch.rows; ++r)
+        if (!options_.hold_out.Holds(batch, r)) s.window.Add(batch, r);
+      TRY(TrainWindow(false));
+    }
+    return AfterBlock(source, rows.end);
+  }));
+  return TrainWindow(true);
+}
+
+// Trains on what the window holds, as far as it is due: whole mini-batches, or everything when it is full or the end.
+Result<void> Trainer::TrainWindow(bool end_of_epoch) {
+  State& s = *state_;
+  if (s.window.size() == 0) return {};
+  if (options_.shuffle) {
+    if (!end_of_epoch && s.window.bytes() < kShuffleWindowBytes) return {};
+    TRY(TrainBatch(s.window.Shuffled(base::Random(options_.seed + s.windows++, "shuffle"))));
+    s.window.Clear();
+    return {};
+  }
+  const std::size_t due = end_of_epoch ? s.window.size() : s.window.size() / options_.batch * options_.batch;
+  TRY(TrainBatch(s.window.batch().Slice(0, due)));
+  s.window.DropFront(due);
+  return {};
+}
+
+Result<void> Trainer::TrainBatch(const data::Batch& batch) {
+  State& s = *state_;
+  s.scores.resize(batch.rows * model_.scores());
+  const auto begun = env_.clock.Now();
+  double loss = 0;
+  if (options_.batch == 1) {
+    loss = model_.Update(parameters_, batch, optimizer_, s.workspace, s.scores, Sharing::kAlone);
+  } else {
+    for (std::size_t begin = 0; begin < batch.rows; begin += options_.batch) {
+      const std::size_t end = std::min<std::size_t>(begin + options_.batch, batch.rows);
+      const data::Batch part = batch.Slice(begin, end);
+      const std::span out(s.scores.data() + begin * model_.scores(), part.rows * model_.scores());
+      s.gradient.Clear();
+      loss += model_.LossAndGradient(parameters_, part, s.workspace, s.gradient, out);
+      double weight = 0;
+      for (std::size_t r = 0; r < part.rows; ++r) weight += part.weight(r);
+      if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
+      model_.Observe(part, optimizer_);
+      optimizer_.BeginStep();
+      optimizer_.Apply(parameters_, s.gradient);
+    }
+  }
+  s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+  s.seen.Add(batch, s.scores, loss);
+  s.report.rows += batch.rows;
+  if (!std::isfinite(s.seen.total_loss())) return Diverged();
+  return {};
+}
+
+// One model, many threads: each block is prepared in order, then trained on beside others by relaxed atomics.
+Result<void> Trainer::EpochShared(data::RowSource& source) {
+  State& s = *state_;
+  s.report.shared = true;
+  struct Local {
+    std::unique_ptr<optimize::Optimizer> optimizer;
+    model::Workspace workspace;
+    std::vector<float> scores;
+  };
+  std::vector<Local> locals(static_cast<std::size_t>(env_.executor.width()));
+  for (Local& local : locals) local.optimizer = optimizer_.Sibling();
+  std::mutex mutex;  // guards s.seen, s.report and the call of AfterBlock
+  const auto prepare = [&](data::Rows& rows) { return PrepareBlock(rows); };
+  const auto work = [&](int thread, data::Rows& rows) -> Result<void> {
+    Local& local = locals[static_cast<std::size_t>(thread)];
+    const data::Batch batch = rows.batch();
+    local.scores.resize(batch.rows * model_.scores());
+    local.optimizer->SetProgress((s.epoch + source.Fraction(rows.begin).value_or(0)) / options_.epochs);
+    local.optimizer->SetStep(rows.begin.sample);
+    const auto begun = env_.clock.Now();
+    const double loss = model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
+    const std::lock_guard lock(mutex);
+    s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+    s.seen.Add(batch, local.scores, loss);
+    s.report.rows += batch.rows;
+    if (!std::isfinite(s.seen.total_loss())) return Diverged();
+    return AfterBlock(source, rows.end);
+  };
+  return data::DriveShared(env_.executor, source, prepare, work);
+}
+
+Result<void> Trainer::EpochStratified(data::RowSource& source) {
+  State& s = *state_;
+  const auto& model = static_cast<const model::Factorization&>(model_);
+  const auto train = [&](double from, double to) -> Result<void> {
+    if (s.strata.size() == 0) return {};
+    float* const global = parameters_.Row(model::Factorization::kGlobal, 0);
+    if (global[1] == 0) {
+      global[0] = static_cast<float>(s.strata.mean());
+      global[1] = static_cast<float>(s.strata.size());
+    }
+    const std::uint64_t rows = s.strata.size();
+    const auto begun = env_.clock.Now();
+    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch, (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
+    s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+    const bool squared = model_.loss().name() == "squared";
+    s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
+    s.report.rows += rows;
+    if (!std::isfinite(s.seen.total_loss())) return Diverged();
+    return {};
+  };
+  if (s.strata_whole) {
+    TRY(train(0, 1));
+    return AfterBlock(source, {});
+  }
+  double from = source.Fraction(s.position).value_or(0);
+  bool flushed = false;
+  if (s.position.block == 0) s.held_ratings.clear();
+  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+    TRY(PrepareBlock(rows));
+    const data::Batch batch = rows.batch();
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const model::Rating rating{batch.indices[batch.offsets[r]], batch.indices[batch.offsets[r] + 1], batch.labels[r]};
+      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(rating);
+      else s.strata.Add(rating);
+    }
+    if (s.strata.size() < kMostRatingsInMemory) return {};
+    const double to = source.Fraction(rows.end).value_or(0);
+    flushed = true;
+    TRY(train(from, to));
+    from = to;
+    s.strata.Clear();
+    return AfterBlock(source, rows.end);
+  }));
+  TRY(train(from, 1));
+  if (!flushed && s.position.block == 0) s.strata_whole = true;
+  else s.strata.Clear();
+  return AfterBlock(source, {});
+}
+
+// Tells the world how far we are, and stops or checkpoints when it is time.
+Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Position& position) {
+  State& s = *state_;
+  s.position = position;
+  s.fraction = source.Fraction(position);
+  if (options_.progress) {
+    Progress progress;
+    progress.epoch = s.epoch;
+    progress.epochs = options_.epochs;
+    progress.rows = s.report.rows;
+    progress.mean_loss = s.seen.loss();
+    progress.error_rate = s.seen.error_rate();
+    progress.rmse = s.seen.rmse();
+    progress.total_loss = s.seen.total_loss();
+    progress.weight = s.seen.weight();
+    if (s.fraction) progress.fraction = (s.epoch + *s.fraction) / options_.epochs;
+    progress.seconds = base::Seconds(env_.clock.Now() - s.started);
+    options_.progress(progress);
+  }
+  const bool stop = options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+  const bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds;
+  if (!options_.checkpoint_path.empty() && (stop || due)) TRY(SaveCheckpoint(position));
+  if (stop) return Error{Code::kStopped, Str("stopped after ", s.report.rows, " rows",
+                                            options_.checkpoint_path.empty() ? "" : Str("; checkpoint written to ", options_.checkpoint_path))};
+  return {};
+}
+
+Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
+  State& s = *state_;
+  Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
+  model::Workspace workspace;
+  std::vector<float> scores;
+  if (Stratified()) {
+    for (const model::Rating& rating : s.held_ratings) {
+      const std::uint32_t offsets[] = {0, 2}, indices[] = {rating.user, rating.item};
+      const float values[] = {1, 1};
+      data::Batch batch;
+      batch.rows = 1;
+      batch.labels = &rating.label;
+      batch.offsets = offsets;
+      batch.indices = indices;
+      batch.values = values;
+      AddPredictions(model_, parameters_, batch, workspace, scores, held);
+    }
+  } else {
+    data::RowSource& rows = s.cache ? *s.cache : source;
+    rows.Permute(0);
+    TRY(rows.Seek({}));
+    Window kept(description_.dense, description_.features);
+    TRY(data::DriveInOrder(env_.executor, rows, [&](data::Rows& block) -> Result<void> {
+      Standardise(description_, block);
+      const data::Batch batch = block.batch();
+      kept.Clear();
+      for (std::size_t r = 0; r < batch.rows; ++r)
+        if (options_.hold_out.Holds(batch, r)) kept.Add(batch, r);
+      AddPredictions(model_, parameters_, kept.batch(), workspace, scores, held);
+      return {};
+    }));
+  }
+  if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
+  s.report.held_out_losses.push_back(held.loss());
+  s.report.held_out = std::move(held);
+  return {};
+}
+
+Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
+                            const data::Description& description, data::RowSource& source) {
+  Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
+  model::Workspace workspace;
+  std::vector<float> scores;
+  TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+    Standardise(description, rows);
+    AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
+    return {};
+  }));
+  return sums;
+}
+
+}  // namespace freshet::train

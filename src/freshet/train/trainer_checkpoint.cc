@@ -1,0 +1,100 @@
+// Saving and resuming a run: a model file with the optimizer's state and the place in the data added. docs/formats.md
+// lists the tensors. Resuming and never having stopped give the same bits when updates are made in order.
+
+#include <nlohmann/json.hpp>
+
+#include "model/model_file.h"
+#include "train/trainer_state.h"
+
+namespace freshet::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const data::Position& p) { return {p.file, p.offset, p.line, p.sample, p.block}; }
+data::Position PositionFrom(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}; }
+
+}  // namespace
+
+Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
+  State& s = *state_;
+  TRY(env_.faults.Hit("checkpoint.save"));
+  Json json;
+  json["fingerprint"] = options_.fingerprint;
+  json["epoch"] = s.epoch;
+  json["position"] = ToJson(position);
+  json["windows"] = s.windows;
+  json["step"] = optimizer_.step();
+  json["seen"] = s.seen.Save();
+  json["progressive"] = s.progressive.Save();
+  json["best_loss"] = s.best_loss;
+  json["epochs_since_best"] = s.epochs_since_best;
+  json["held_out_losses"] = s.report.held_out_losses;
+  json["rows"] = s.report.rows;
+  json["has_best"] = s.best.has_value();
+
+  data::Metadata metadata;
+  std::vector<data::Tensor> tensors;
+  std::vector<std::string> storage;
+  metadata["format"] = "freshet checkpoint 1";
+  metadata["model"] = model_.config().ToJson();
+  metadata["train"] = json.dump();
+  model::AddBlocks(parameters_, "", tensors);
+  if (optimizer_.slots() > 0) model::AddBlocks(optimizer_.state(), "state.", tensors);
+  if (s.best) model::AddBlocks(*s.best, "best.", tensors);
+  s.window.Save(tensors);
+  description_.Save(metadata, tensors, storage);
+  TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
+    TRY(data::WriteTensors(file, tensors, metadata));
+    return env_.faults.Hit("checkpoint.written");
+  }));
+  s.checkpointed = env_.clock.Now();
+  env_.log.Info("checkpoint", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
+  return {};
+}
+
+Result<bool> Trainer::LoadCheckpoint() {
+  State& s = *state_;
+  if (options_.checkpoint_path.empty() || !env_.files.Exists(options_.checkpoint_path)) return false;
+  const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, options_.checkpoint_path));
+  const auto unusable = [&](std::string_view why) {
+    return Error{Code::kCorrupt, Str(options_.checkpoint_path, ": ", why, "; use --fresh to start over, or another --checkpoint")};
+  };
+  try {  // the JSON library's own errors end here
+    const Json json = Json::parse(TRY(file.Meta("train")));
+    if (json.at("fingerprint") != options_.fingerprint)
+      return unusable(Str("written by a run with other settings (", json.at("fingerprint").get<std::string>(), ", now ", options_.fingerprint, ")"));
+    s.epoch = json.at("epoch");
+    s.position = PositionFrom(json.at("position"));
+    s.windows = json.at("windows");
+    s.seen.Load(json.at("seen").get<std::vector<double>>());
+    s.progressive.Load(json.at("progressive").get<std::vector<double>>());
+    s.best_loss = json.at("best_loss");
+    s.epochs_since_best = json.at("epochs_since_best");
+    s.report.held_out_losses = json.at("held_out_losses").get<std::vector<double>>();
+    s.report.rows = json.at("rows");
+    if (json.at("has_best").get<bool>()) {
+      s.best = TRY(model_.NewParameters(s.memory));
+      TRY(model::LoadBlocks(file, "best.", *s.best));
+    }
+    TRY(model::LoadBlocks(file, "", parameters_));
+    TRY(optimizer_.Follow(parameters_));
+    if (optimizer_.slots() > 0) TRY(model::LoadBlocks(file, "state.", optimizer_.state()));
+    optimizer_.SetStep(json.at("step"));
+  } catch (const Json::exception& problem) {
+    return unusable(problem.what());
+  }
+  description_ = TRY(data::Description::Load(file));
+  TRY(s.window.Load(file));
+  s.report.epochs = s.epoch;
+  const std::string cached = options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path;
+  if (s.epoch > 0 && env_.files.Exists(cached)) {
+    auto cache = data::CacheReader::Open(env_.files, cached);
+    if (cache.ok()) s.cache = std::move(cache).value();
+    s.cache_path = cached;
+  }
+  env_.log.Info("resumed", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
+  return true;
+}
+
+}  // namespace freshet::train

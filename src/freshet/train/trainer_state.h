@@ -1,0 +1,48 @@
+#pragma once
+
+#include <mutex>
+
+#include "train/strata.h"
+#include "train/trainer.h"
+
+namespace freshet::train {
+
+// What a Trainer remembers while it runs; private to trainer*.cc.
+struct Trainer::State {
+  State(const model::Model& model, const data::Description& description, const TrainOptions& options)
+      : window(description.dense, description.features),
+        strata(options.seed),
+        gradient(model.NewGradient()),
+        seen(TaskOf(model, description)),
+        progressive(seen) {}
+
+  int epoch = 0;
+  data::Position position;  // up to where this epoch's rows have been taken
+  Window window;
+  std::uint64_t windows = 0;  // shuffled so far, names the random stream of the next
+  Strata strata;
+  bool strata_whole = false;  // holds everything: later epochs need not read
+  std::vector<model::Rating> held_ratings;
+
+  model::Workspace workspace;
+  std::vector<float> scores;
+  optimize::Gradient gradient;
+
+  Evaluation seen;         // this epoch, predicted before learned
+  Evaluation progressive;  // the first epoch
+  std::optional<double> fraction;  // of this epoch that is done
+
+  std::unique_ptr<data::CacheWriter> writer;  // while the first epoch fills it
+  std::unique_ptr<data::CacheReader> cache;
+  std::string cache_path;
+
+  double best_loss = 0;
+  int epochs_since_best = 0;
+  std::optional<optimize::Parameters> best;
+  optimize::HeapMemory memory;
+
+  base::Clock::Duration started{}, checkpointed{};
+  Report report;
+};
+
+}  // namespace freshet::train

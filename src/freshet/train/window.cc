@@ -1,0 +1,71 @@
+#include "train/window.h"
+
+#include <numeric>
+
+namespace freshet::train {
+namespace {
+
+template <class T>
+void SaveArray(const char* name, const data::Buffer<T>& array, std::vector<data::Tensor>& tensors) {
+  tensors.push_back({Str("window.", name), data::TensorFile::TypeOf<T>(), {array.size()}, std::as_bytes(array.span())});
+}
+
+template <class T>
+Result<void> LoadArray(const char* name, const data::TensorFile& file, data::Buffer<T>& array) {
+  const std::vector<T> values = TRY(file.Values<T>(Str("window.", name)));
+  array.Clear();
+  array.Append(std::span<const T>(values));
+  return {};
+}
+
+}  // namespace
+
+Window::Window(bool dense_rows, std::size_t width) {
+  rows_.width = other_.width = dense_rows ? width : 0;
+  rows_.ClearRows();
+}
+
+std::size_t Window::bytes() const {
+  return rows_.size() * 24 + rows_.indices.size() * 8 + rows_.dense.size() * sizeof(float);
+}
+
+data::Batch Window::Shuffled(base::Random random) {
+  std::vector<std::uint32_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  other_.ClearRows();
+  const data::Batch from = rows_.batch();
+  for (const std::uint32_t row : order) other_.AppendRow(from, row);
+  return other_.batch();
+}
+
+void Window::DropFront(std::size_t count) {
+  other_.ClearRows();
+  const data::Batch from = rows_.batch();
+  for (std::size_t row = count; row < from.rows; ++row) other_.AppendRow(from, row);
+  std::swap(rows_, other_);
+}
+
+void Window::Save(std::vector<data::Tensor>& tensors) const {
+  SaveArray("labels", rows_.labels, tensors);
+  SaveArray("weights", rows_.weights, tensors);
+  SaveArray("samples", rows_.samples, tensors);
+  SaveArray("times", rows_.times, tensors);
+  SaveArray("offsets", rows_.offsets, tensors);
+  SaveArray("indices", rows_.indices, tensors);
+  SaveArray("values", rows_.values, tensors);
+  SaveArray("dense", rows_.dense, tensors);
+}
+
+Result<void> Window::Load(const data::TensorFile& file) {
+  TRY(LoadArray("labels", file, rows_.labels));
+  TRY(LoadArray("weights", file, rows_.weights));
+  TRY(LoadArray("samples", file, rows_.samples));
+  TRY(LoadArray("times", file, rows_.times));
+  TRY(LoadArray("offsets", file, rows_.offsets));
+  TRY(LoadArray("indices", file, rows_.indices));
+  TRY(LoadArray("values", file, rows_.values));
+  return LoadArray("dense", file, rows_.dense);
+}
+
+}  // namespace freshet::train

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "base/random.h"
+#include "data/rows.h"
+#include "data/tensor_file.h"
+
+namespace freshet::train {
+
+// Rows that wait to be trained on: the rest that does not fill a mini-batch yet, or what is being gathered to be
+// shuffled. Its memory is bounded by whoever fills it.
+class Window {
+ public:
+  explicit Window(bool dense_rows, std::size_t width);
+
+  void Add(const data::Batch& batch, std::size_t row) { rows_.AppendRow(batch, row); }
+  std::size_t size() const { return rows_.size(); }
+  std::size_t bytes() const;
+  data::Batch batch() const { return rows_.batch(); }
+  // The same rows in random order; valid until the next call.
+  data::Batch Shuffled(base::Random random);
+  void DropFront(std::size_t count);
+  void Clear() { rows_.ClearRows(); }
+
+  void Save(std::vector<data::Tensor>& tensors) const;  // borrows from this
+  Result<void> Load(const data::TensorFile& file);
+
+ private:
+  data::Rows rows_, other_;
+};
+
+}  // namespace freshet::train
