@@ -1,5 +1,7 @@
 #include "input_flags.h"
 
+#include <algorithm>
+
 #include "data/cache.h"
 
 namespace freshet::cli {
@@ -10,6 +12,20 @@ std::vector<std::string> List(const std::string& text) {
   if (text.empty()) return parts;
   for (const std::string_view part : Split(text, ',')) parts.emplace_back(Trim(part));
   return parts;
+}
+
+// Small files are read in small pieces, so that progress and learning curves have some points to show.
+std::size_t ChunkBytes(base::Files& files, const std::vector<std::string>& patterns) {
+  constexpr std::uint64_t kSmallest = 16 << 10, kLargest = 256 << 10, kPieces = 100;
+  std::uint64_t bytes = 0;
+  for (const std::string& pattern : patterns) {
+    if (pattern == "-") return kLargest;
+    const auto paths = files.Glob(pattern);
+    if (!paths.ok()) return kLargest;
+    for (const std::string& path : paths.value())
+      if (const auto file = files.OpenRead(path); file.ok()) bytes += file.value()->size().value_or(kLargest * kPieces);
+  }
+  return static_cast<std::size_t>(std::clamp(bytes / kPieces, kSmallest, kLargest));
 }
 
 }  // namespace
@@ -55,6 +71,7 @@ Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, 
     if (description.format.empty()) description = cache->description();
     return std::unique_ptr<data::RowSource>(std::move(cache));
   }
+  reader.chunk_bytes = ChunkBytes(env.files, data);
   return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, reader, input, description)));
 }
 

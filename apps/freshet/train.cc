@@ -49,7 +49,7 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
   settings.Group("Learning");
   settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)", {.letter = 'e', .value = "N", .least = 0});
-  settings.Add("optimizer", &optimizer, "update rule (auto: adaptive, factorization sgd, fm adagrad)", {.value = "NAME", .choices = optimizers});
+  settings.Add("optimizer", &optimizer, "update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for factorization)", {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
   settings.Add("schedule", &schedule, "of the rate (auto: constant, factorization linear)", {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
   settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
@@ -98,13 +98,15 @@ void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   if (flags.model == "auto") flags.model = ratings ? "factorization" : "linear";
   const bool factorization = flags.model == "factorization";
   if (flags.loss == "auto") flags.loss = flags.model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
-  if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (flags.model == "fm" ? "adagrad" : "adaptive");
+  // Standardised columns have one scale already; other features get the rule that does not mind theirs.
+  const bool one_scale = flags.model == "fm" || (description.dense && description.standardise);
+  if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
   if (flags.schedule == "auto") flags.schedule = factorization ? "linear" : "constant";
   if (flags.l2 < 0) flags.l2 = factorization ? 0.05 : 0;
   if (flags.epochs == 0) flags.epochs = flags.optimizer == "lbfgs" ? 50 : (factorization ? 20 : 1);
   if (flags.rate == 0) {
     if (factorization) flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
-    else if (flags.optimizer == "adaptive") flags.rate = 0.15;
+    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = 0.15;
     else if (flags.optimizer == "adam") flags.rate = 0.001;
     else if (flags.optimizer == "sgd" || flags.optimizer == "momentum") flags.rate = 0.01;
     else flags.rate = 0.1;
@@ -228,9 +230,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!earlier) TRY(FindAllClasses(env, flags.input, description));
   SettleDefaults(flags, description);
   const auto model = TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
-  auto parameters = TRY(model->NewParameters(memory));
-  if (earlier) parameters.CopyFrom(earlier->parameters);
   const auto optimizer = TRY(optimize::Optimizer::Make(OptimizerOptionsOf(flags), memory));
+  auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
+  if (earlier) parameters.CopyFrom(earlier->parameters);
 
   ProgressView view(flags.quiet, door.clock);
   train::TrainOptions options;

@@ -63,14 +63,14 @@ class Linear final : public Model {
                                                   : UpdateAll<false>(parameters, batch, optimizer, workspace, out);
   }
 
-  void Observe(const Batch& batch, Optimizer& optimizer) const override {
+  void Observe(Parameters& parameters, const Batch& batch, Optimizer& optimizer) const override {
     const std::uint32_t one_row[] = {0};
     const float one[] = {1.0f};
-    optimizer.ObserveRows(kBias, one_row, one);
+    optimizer.ObserveRows(parameters, kBias, one_row, one);
     for (std::size_t r = 0; r < batch.rows; ++r) {
-      if (batch.sparse()) optimizer.ObserveRows(kWeights, Indices(batch, r), Values(batch, r));
+      if (batch.sparse()) optimizer.ObserveRows(parameters, kWeights, Indices(batch, r), Values(batch, r));
       else
-        for (std::size_t k = 0; k < scores(); ++k) optimizer.ObserveScaled(kWeights, k, Dense(batch, r));
+        for (std::size_t k = 0; k < scores(); ++k) optimizer.ObserveScaled(parameters, kWeights, k, Dense(batch, r));
     }
   }
 
@@ -102,10 +102,11 @@ class Linear final : public Model {
   static void ScoreSparse(const Parameters& parameters, std::span<const std::uint32_t> indices, std::span<const float> values, std::span<float> out) {
     const std::uint64_t known = parameters.rows(kWeights);
     const float* const weights = parameters.Row(kWeights, 0);
+    const std::uint64_t stride = parameters.stride(kWeights);
     if (out.size() > 1) {
       for (std::size_t i = 0; i < indices.size(); ++i) {
         if (indices[i] >= known) continue;
-        const float* const w = weights + std::uint64_t{indices[i]} * out.size();
+        const float* const w = weights + indices[i] * stride;
         for (std::size_t k = 0; k < out.size(); ++k) out[k] += Load<kShared>(w[k]) * values[i];
       }
       return;
@@ -115,9 +116,9 @@ class Linear final : public Model {
     std::size_t i = 0;
     for (; i + 4 <= indices.size(); i += 4)
       for (std::size_t lane = 0; lane < 4; ++lane)
-        if (indices[i + lane] < known) [[likely]] sums[lane] += Load<kShared>(weights[indices[i + lane]]) * values[i + lane];
+        if (indices[i + lane] < known) [[likely]] sums[lane] += Load<kShared>(weights[indices[i + lane] * stride]) * values[i + lane];
     for (; i < indices.size(); ++i)
-      if (indices[i] < known) sums[0] += Load<kShared>(weights[indices[i]]) * values[i];
+      if (indices[i] < known) sums[0] += Load<kShared>(weights[indices[i] * stride]) * values[i];
     out[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
@@ -132,7 +133,8 @@ class Linear final : public Model {
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {
       const std::span<float> row_scores = out.subspan(r * k, k);
-      if (batch.sparse() && r + 1 < batch.rows) Prefetch(parameters, optimizer, Indices(batch, r + 1));
+      // The weights of the next row, fetched while this one is worked on: they lie anywhere in memory.
+      if (batch.sparse() && r + 1 < batch.rows) optimizer.Prefetch(parameters, kWeights, Indices(batch, r + 1));
       Score<kShared>(parameters, batch, r, row_scores);
       sum += batch.weight(r) * loss_.Evaluate(row_scores, batch.labels[r], deltas);
       optimizer.BeginStep();
@@ -145,18 +147,6 @@ class Linear final : public Model {
         for (std::size_t j = 0; j < k; ++j) optimizer.UpdateScaled(parameters, kWeights, j, Dense(batch, r), deltas[j], kSharing);
     }
     return sum;
-  }
-
-  // The weights of the next row, fetched while this one is worked on: they lie anywhere in memory.
-  static void Prefetch(const Parameters& parameters, const Optimizer& optimizer, std::span<const std::uint32_t> indices) {
-    const float* const weights = parameters.Row(kWeights, 0);
-    const std::uint64_t width = parameters.width(kWeights);
-    const float* const state = optimizer.slots() > 0 ? optimizer.state().Row(kWeights, 0) : weights;
-    const std::uint64_t state_width = optimizer.slots() > 0 ? optimizer.state().width(kWeights) : width;
-    for (const std::uint32_t index : indices) {
-      __builtin_prefetch(weights + index * width, 1);
-      __builtin_prefetch(state + index * state_width, 1);
-    }
   }
 
   void Accumulate(const Batch& batch, std::size_t r, std::span<const float> deltas, Gradient& gradient) const {

@@ -67,8 +67,14 @@ Result<std::unique_ptr<Model>> Model::Make(const ModelConfig& config) {
   return Error{Code::kInvalid, Str("model ", Quoted(config.kind), ": expected one of ", Join(Kinds(), ", "))};
 }
 
-Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory) const {
-  return optimize::Parameters::Create(Blocks(), memory);
+Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory, int slots) const {
+  constexpr std::uint64_t kNarrow = 16;  // floats: with its state, a row still fits a cache line
+  std::vector<optimize::Block> blocks = Blocks();
+  for (optimize::Block& block : blocks) {
+    const std::uint64_t state = block.width * static_cast<std::uint64_t>(slots);
+    if (block.most_rows > block.rows && block.width + state <= kNarrow) block.beside = state;
+  }
+  return optimize::Parameters::Create(std::move(blocks), memory);
 }
 
 double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Workspace& workspace, std::span<const float> scores_made) const {

@@ -55,8 +55,9 @@ class Model {
 
   // The blocks of this model's parameters, in order.
   virtual std::vector<optimize::Block> Blocks() const = 0;
-  // Parameters at their starting values.
-  Result<optimize::Parameters> NewParameters(optimize::Memory& memory) const;
+  // Parameters at their starting values. With `slots` of an optimizer that will train them, narrow blocks that grow get
+  // room for its state beside their rows.
+  Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0) const;
   // Grows the parameters so that every row of the batch has its place, and gives new rows their starting values.
   virtual Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const = 0;
 
@@ -74,7 +75,7 @@ class Model {
   virtual double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
                         Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const = 0;
   // Tells the optimizer the size of this batch's features, before a gradient of it is applied.
-  virtual void Observe(const data::Batch& batch, optimize::Optimizer& optimizer) const { (void)batch, (void)optimizer; }
+  virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
   // A gradient with a place for every block.
   optimize::Gradient NewGradient() const;
 

@@ -1,25 +1,33 @@
 #include "model/model_file.h"
 
-#include <cstring>
-
 namespace freshet::model {
 
-void AddBlocks(const optimize::Parameters& parameters, const std::string& prefix, std::vector<data::Tensor>& tensors) {
+void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix, std::vector<data::Tensor>& tensors,
+               std::deque<std::vector<float>>& storage) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     const optimize::Block block = parameters.block(b);
-    tensors.push_back({prefix + block.name, data::DType::kF32, {block.rows, block.width}, std::as_bytes(parameters.Values(b))});
+    const std::uint64_t width = part == Part::kRows ? block.width : block.beside;
+    if (width == 0) continue;
+    std::span<const float> values;
+    if (part == Part::kRows && parameters.plain(b)) values = parameters.Values(b);
+    else values = storage.emplace_back(part == Part::kRows ? parameters.Gather(b) : parameters.GatherBeside(b));
+    tensors.push_back({prefix + block.name, data::DType::kF32, {block.rows, width}, std::as_bytes(values)});
   }
 }
 
-Result<void> LoadBlocks(const data::TensorFile& file, const std::string& prefix, optimize::Parameters& parameters) {
+Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix, optimize::Parameters& parameters) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+    const std::uint64_t width = part == Part::kRows ? parameters.width(b) : parameters.block(b).beside;
+    if (width == 0) continue;
     const std::string name = prefix + parameters.block(b).name;
     const data::Tensor* const tensor = file.Find(name);
-    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 ||
-        tensor->shape[1] != parameters.width(b) || tensor->shape[0] < parameters.rows(b))
+    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 || tensor->shape[1] != width ||
+        tensor->shape[0] < parameters.rows(b))
       return Error{Code::kCorrupt, Str("tensor '", name, "' is missing or of another shape than its model has")};
     TRY(parameters.Grow(b, tensor->shape[0]));
-    if (!tensor->bytes.empty()) std::memcpy(parameters.Row(b, 0), tensor->bytes.data(), tensor->bytes.size());
+    const std::vector<float> values = TRY(file.Values<float>(name));
+    if (part == Part::kRows) parameters.Scatter(b, values);
+    else parameters.ScatterBeside(b, values);
   }
   return {};
 }
@@ -28,9 +36,10 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
                        const data::Description& description, data::Metadata metadata) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
+  std::deque<std::vector<float>> rows;
   metadata["format"] = "freshet model 1";
   metadata["model"] = model.config().ToJson();
-  AddBlocks(parameters, "", tensors);
+  AddBlocks(parameters, Part::kRows, "", tensors, rows);
   description.Save(metadata, tensors, storage);
   return base::WriteAtomic(files, path, [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
 }
@@ -38,7 +47,7 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory) {
   auto model = TRY(Model::Make(TRY(ModelConfig::FromJson(TRY(file.Meta("model"))))));
   auto parameters = TRY(model->NewParameters(memory));
-  TRY(LoadBlocks(file, "", parameters));
+  TRY(LoadBlocks(file, Part::kRows, "", parameters));
   auto description = TRY(data::Description::Load(file));
   return TrainedModel{std::move(model), std::move(parameters), std::move(description), file.metadata()};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -25,9 +26,12 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
 // kCorrupt with the reason for a damaged, truncated or foreign file.
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
 
-// For files that hold more than a model (checkpoints).
-void AddBlocks(const optimize::Parameters& parameters, const std::string& prefix, std::vector<data::Tensor>& tensors);
-Result<void> LoadBlocks(const data::TensorFile& file, const std::string& prefix, optimize::Parameters& parameters);
+// For files that hold more than a model (checkpoints). Rows that are not plain are copied into `storage`, which must
+// live until the tensors are written. `Part::kBeside` is what lies beside the rows, for blocks that have it.
+enum class Part { kRows, kBeside };
+void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix, std::vector<data::Tensor>& tensors,
+               std::deque<std::vector<float>>& storage);
+Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix, optimize::Parameters& parameters);
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory);
 
 }  // namespace freshet::model

@@ -7,23 +7,35 @@
 namespace freshet::optimize {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+// Everything is in pages of 2 MB where the system grants them: fewer faults, and far fewer misses of the TLB when a
+// sparse model is touched all over.
+constexpr std::size_t kPage = 2 << 20;
 std::size_t Up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
 void* HeapMemory::Reserve(std::size_t bytes) {
-  void* const at = mmap(nullptr, Up(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
+  const std::size_t wanted = Up(bytes);
+  void* const got = mmap(nullptr, wanted + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  // Give back what lies before and after the aligned part.
+  char* const begin = static_cast<char*>(got);
+  char* const aligned = reinterpret_cast<char*>(Up(reinterpret_cast<std::uintptr_t>(begin)));
+  const auto before = static_cast<std::size_t>(aligned - begin);
+  if (before > 0) munmap(begin, before);
+  munmap(aligned + wanted, kPage - before);
+  return aligned;
 }
 
 bool HeapMemory::Commit(void* at, std::size_t from, std::size_t to) {
-  // Whole pages; the page that `from` lies in was committed with what came before it.
-  const std::size_t first = from / kPage * kPage, last = Up(to);
+  // Small pages while it is small; the page that `from` lies in was committed with what came before it.
+  constexpr std::size_t kSmallPage = 4096;
+  const std::size_t first = from / kSmallPage * kSmallPage;
+  const std::size_t last = to < kPage ? (to + kSmallPage - 1) / kSmallPage * kSmallPage : Up(to);
   if (first == last) return true;
   char* const begin = static_cast<char*>(at) + first;
   if (mprotect(begin, last - first, PROT_READ | PROT_WRITE) != 0) return false;
-  if (last - first >= (4u << 20)) madvise(begin, last - first, MADV_HUGEPAGE);  // a hint: fewer page faults
+  if (to >= kPage) madvise(static_cast<char*>(at), last, MADV_HUGEPAGE);  // a hint
   return true;
 }
 

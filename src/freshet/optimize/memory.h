@@ -11,8 +11,9 @@ namespace freshet::optimize {
 class Memory {
  public:
   virtual ~Memory() = default;
-  virtual void* Reserve(std::size_t bytes) = 0;  // 64-byte aligned; nullptr when there is no room in the address space
-  // Makes [at + from, at + to) usable and zero. False when the system has no memory left.
+  virtual void* Reserve(std::size_t bytes) = 0;  // on a page of its own; nullptr when there is no room in the address space
+  // Makes [at + from, at + to), and perhaps the rest of its last page, usable and zero. False when the system has no
+  // memory left.
   virtual bool Commit(void* at, std::size_t from, std::size_t to) = 0;
   virtual void Release(void* at, std::size_t bytes) = 0;
 };

@@ -41,11 +41,17 @@ Result<void> Optimizer::Follow(const Parameters& parameters) {
     for (std::size_t b = 0; b < parameters.blocks(); ++b) {
       Block block = parameters.block(b);
       block.width *= static_cast<std::uint64_t>(slots());
+      if (block.beside > 0) {
+        CHECK(block.beside == block.width);  // the state is there already
+        block.rows = block.most_rows = 0;
+      }
+      block.beside = 0;
       blocks.push_back(std::move(block));
     }
     state_ = std::make_shared<Parameters>(TRY(Parameters::Create(std::move(blocks), memory_)));
   }
-  for (std::size_t b = 0; b < parameters.blocks(); ++b) TRY(state_->Grow(b, parameters.rows(b)));
+  for (std::size_t b = 0; b < parameters.blocks(); ++b)
+    if (parameters.plain(b)) TRY(state_->Grow(b, parameters.rows(b)));
   return {};
 }
 

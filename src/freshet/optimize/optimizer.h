@@ -22,8 +22,9 @@ struct OptimizerOptions {
   double ftrl_beta = 1;    // ftrl
 };
 
-// Applies gradients to parameters, and keeps what it must remember of earlier ones in `state`: the same blocks and rows
-// as the parameters, `slots` floats for each float of theirs (slot by slot within a row).
+// Applies gradients to parameters, and keeps what it must remember of earlier ones: `slots` floats for each float of
+// theirs, slot by slot within a row. They lie beside the parameters' row where its block has room for that, else in
+// `state`, which has the same blocks and rows.
 //
 // Threads: one object belongs to one thread; threads that update the same parameters use siblings. Where two of them may
 // touch the same row they say Sharing::kShared: every access is then a relaxed atomic, so that there is no data race and
@@ -58,7 +59,7 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
 
   // Rows of block b named by `rows`, each with the gradient deltas[k] * values[i] at its k-th float (a linear layer over
-  // sparse features: values are the features, deltas the derivatives by the outputs). Rows do not repeat.
+  // sparse features: values are the features, deltas the derivatives by the outputs).
   virtual void UpdateRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                           std::span<const float> values, std::span<const float> deltas, Sharing sharing) = 0;
   // One row with the gradient delta * values (a linear layer over dense features).
@@ -69,8 +70,11 @@ class Optimizer {
   // Every row a gradient touches.
   void Apply(Parameters& parameters, const Gradient& gradient);
   // Tells a scale-aware rule how large the features of these rows are, before Apply brings gradients without them.
-  virtual void ObserveRows(std::size_t, std::span<const std::uint32_t>, std::span<const float>) {}
-  virtual void ObserveScaled(std::size_t, std::uint64_t, std::span<const float>) {}
+  virtual void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
+                           std::span<const float> values) = 0;
+  virtual void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values) = 0;
+  // Brings rows and their state nearer, for an update that will follow soon.
+  virtual void Prefetch(const Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows) const = 0;
 
  protected:
   Optimizer(const OptimizerOptions& options, Memory& memory);

@@ -8,7 +8,16 @@
 
 namespace freshet::optimize {
 namespace {
-constexpr std::uint64_t kAlign = 4096;  // each block starts on a page of its own, so that they grow independently
+
+// Each block starts on a page of its own, so that they grow independently; on a large one if it can become large.
+constexpr std::uint64_t kSmallPage = 4096, kLargePage = 2 << 20;
+std::uint64_t PageFor(std::uint64_t bytes) { return bytes < kLargePage ? kSmallPage : kLargePage; }
+
+// A row with something beside it takes a multiple of 16 bytes, so that the small ones never straddle a cache line.
+std::uint64_t StrideOf(const Block& block) {
+  return block.beside == 0 ? block.width : (block.width + block.beside + 3) / 4 * 4;
+}
+
 }
 
 Result<Parameters> Parameters::Create(std::vector<Block> blocks, Memory& memory) {
@@ -18,8 +27,9 @@ Result<Parameters> Parameters::Create(std::vector<Block> blocks, Memory& memory)
   std::vector<std::uint64_t> offsets;
   for (Block& block : blocks) {
     block.most_rows = std::max(block.most_rows, block.rows);
-    offsets.push_back(made.bytes_);
-    made.bytes_ += (block.most_rows * block.width * sizeof(float) + kAlign - 1) / kAlign * kAlign;
+    const std::uint64_t bytes = block.most_rows * StrideOf(block) * sizeof(float), page = PageFor(bytes);
+    offsets.push_back((made.bytes_ + page - 1) / page * page);
+    made.bytes_ = offsets.back() + (bytes + page - 1) / page * page;
   }
   made.buffer_ = made.bytes_ == 0 ? nullptr : memory.Reserve(made.bytes_);
   if (made.bytes_ > 0 && made.buffer_ == nullptr)
@@ -28,6 +38,7 @@ Result<Parameters> Parameters::Create(std::vector<Block> blocks, Memory& memory)
     Table& table = made.tables_[b];
     const std::uint64_t rows = blocks[b].rows;
     table.block = std::move(blocks[b]);
+    table.stride = StrideOf(table.block);
     table.data = reinterpret_cast<float*>(static_cast<char*>(made.buffer_) + offsets[b]);
     TRY(made.Grow(b, rows));
   }
@@ -67,11 +78,33 @@ Result<void> Parameters::Grow(std::size_t b, std::uint64_t wanted) {
   if (wanted > table.block.most_rows)
     return Error{Code::kInvalid, Str("block '", table.block.name, "' cannot have ", wanted, " rows, at most ",
                                      table.block.most_rows, "; hash the features with --bits")};
-  const std::uint64_t row_bytes = table.block.width * sizeof(float);
+  const std::uint64_t row_bytes = table.stride * sizeof(float);
   if (!memory_->Commit(table.data, present * row_bytes, wanted * row_bytes))
     return Error{Code::kInvalid, Str("no memory for block '", table.block.name, "' of ", HumanBytes(static_cast<double>(wanted * row_bytes)))};
   table.rows.store(wanted, std::memory_order_release);
   return {};
+}
+
+std::span<float> Parameters::Values(std::size_t b) {
+  CHECK(plain(b));
+  return {tables_[b].data, rows(b) * width(b)};
+}
+
+std::span<const float> Parameters::Values(std::size_t b) const {
+  CHECK(plain(b));
+  return {tables_[b].data, rows(b) * width(b)};
+}
+
+std::vector<float> Parameters::GatherAt(std::size_t b, std::uint64_t first, std::uint64_t count) const {
+  const std::uint64_t end = rows(b);
+  std::vector<float> out(end * count);
+  for (std::uint64_t row = 0; row < end; ++row) std::copy_n(Row(b, row) + first, count, out.data() + row * count);
+  return out;
+}
+
+void Parameters::ScatterAt(std::size_t b, std::uint64_t first, std::uint64_t count, std::span<const float> values) {
+  CHECK(values.size() == rows(b) * count);
+  for (std::uint64_t row = 0; row < rows(b); ++row) std::copy_n(values.data() + row * count, count, Row(b, row) + first);
 }
 
 void Parameters::CopyFrom(const Parameters& other) {
@@ -79,8 +112,12 @@ void Parameters::CopyFrom(const Parameters& other) {
   for (std::size_t b = 0; b < blocks(); ++b) {
     CHECK(other.width(b) == width(b));
     CHECK(Grow(b, other.rows(b)).ok());
-    const auto values = other.Values(b);
-    if (!values.empty()) std::memcpy(Row(b, 0), values.data(), values.size_bytes());
+    const std::uint64_t end = other.rows(b);
+    if (plain(b) && other.plain(b)) {
+      if (end > 0) std::memcpy(Row(b, 0), other.Row(b, 0), end * width(b) * sizeof(float));
+    } else {
+      for (std::uint64_t row = 0; row < end; ++row) std::copy_n(other.Row(b, row), width(b), Row(b, row));
+    }
   }
 }
 
@@ -92,7 +129,14 @@ std::uint64_t Parameters::size() const {
 
 std::uint32_t Parameters::Checksum() const {
   std::uint32_t crc = 0;
-  for (std::size_t b = 0; b < blocks(); ++b) crc = base::Crc32cOf(Values(b), crc);
+  for (std::size_t b = 0; b < blocks(); ++b) {
+    if (plain(b)) {
+      crc = base::Crc32cOf(Values(b), crc);
+    } else {
+      const std::vector<float> values = Gather(b);
+      crc = base::Crc32cOf(std::span(values), crc);
+    }
+  }
   return crc;
 }
 
@@ -100,7 +144,14 @@ bool Parameters::AllFinite() const {
   for (std::size_t b = 0; b < blocks(); ++b) {
     // x - x is 0 for finite numbers and NaN otherwise; a sum of that vectorises, a test per value does not.
     float sum = 0;
-    for (const float value : Values(b)) sum += value - value;
+    const std::uint64_t step = stride(b), count = width(b);
+    const float* at = Row(b, 0);
+    if (step == count) {
+      for (const float value : Values(b)) sum += value - value;
+    } else {
+      for (const float* const end = Row(b, rows(b)); at < end; at += step)
+        for (std::uint64_t k = 0; k < count; ++k) sum += at[k] - at[k];
+    }
     if (!(sum == 0)) return false;
   }
   return true;

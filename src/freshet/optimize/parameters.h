@@ -14,11 +14,14 @@
 namespace freshet::optimize {
 
 // One named table of a model: `rows` rows of `width` floats. A block whose most_rows is larger than its rows can grow.
+// `beside` more floats may be kept next to each row: an optimizer's state, so that a sparse update finds weight and state
+// in one cache line.
 struct Block {
   std::string name;
   std::uint64_t rows = 0;
   std::uint64_t width = 1;
   std::uint64_t most_rows = 0;  // 0: as many as rows
+  std::uint64_t beside = 0;
 };
 
 // All parameters of a model: named blocks over one 64-byte-aligned buffer of floats. Address space for growth is
@@ -42,14 +45,24 @@ class Parameters {
   std::uint64_t width(std::size_t b) const { return tables_[b].block.width; }
   std::optional<std::size_t> Find(std::string_view name) const;
 
-  float* Row(std::size_t b, std::uint64_t row) { return tables_[b].data + row * tables_[b].block.width; }
-  const float* Row(std::size_t b, std::uint64_t row) const { return tables_[b].data + row * tables_[b].block.width; }
-  std::span<float> Values(std::size_t b) { return {tables_[b].data, rows(b) * width(b)}; }
-  std::span<const float> Values(std::size_t b) const { return {tables_[b].data, rows(b) * width(b)}; }
+  // Floats from one row to the next: the width, unless there is something beside.
+  std::uint64_t stride(std::size_t b) const { return tables_[b].stride; }
+  bool plain(std::size_t b) const { return tables_[b].stride == tables_[b].block.width; }
+  float* Row(std::size_t b, std::uint64_t row) { return tables_[b].data + row * tables_[b].stride; }
+  const float* Row(std::size_t b, std::uint64_t row) const { return tables_[b].data + row * tables_[b].stride; }
+  // All rows of a plain block, one after another.
+  std::span<float> Values(std::size_t b);
+  std::span<const float> Values(std::size_t b) const;
+  // Copies of all rows, or of all that is beside them, one after another; and back. For any block.
+  std::vector<float> Gather(std::size_t b) const { return GatherAt(b, 0, width(b)); }
+  std::vector<float> GatherBeside(std::size_t b) const { return GatherAt(b, width(b), tables_[b].block.beside); }
+  void Scatter(std::size_t b, std::span<const float> values) { ScatterAt(b, 0, width(b), values); }
+  void ScatterBeside(std::size_t b, std::span<const float> values) { ScatterAt(b, width(b), tables_[b].block.beside, values); }
 
   // Makes the block at least `rows` long; new rows are zero.
   Result<void> Grow(std::size_t b, std::uint64_t rows);
-  void CopyFrom(const Parameters& other);  // of the same blocks; grows as needed
+  // Takes the rows (not what is beside them) of parameters with the same blocks; grows as needed.
+  void CopyFrom(const Parameters& other);
   std::uint64_t size() const;              // floats in use
   std::uint32_t Checksum() const;
   bool AllFinite() const;
@@ -57,10 +70,14 @@ class Parameters {
  private:
   struct Table {
     Block block;
+    std::uint64_t stride = 1;
     float* data = nullptr;
     std::atomic<std::uint64_t> rows{0};
   };
   Parameters() = default;
+  std::vector<float> GatherAt(std::size_t b, std::uint64_t first, std::uint64_t count) const;
+  void ScatterAt(std::size_t b, std::uint64_t first, std::uint64_t count, std::span<const float> values);
+
   Memory* memory_ = nullptr;
   void* buffer_ = nullptr;
   std::size_t bytes_ = 0;

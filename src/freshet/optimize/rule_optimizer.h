@@ -39,13 +39,13 @@ class RuleOptimizer final : public Optimizer {
 
   void UpdateScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values, float delta,
                     Sharing sharing) override {
-    if (sharing == Sharing::kShared) Scaled<true>(parameters.Row(b, row), Slots(b, row), values, delta);
-    else Scaled<false>(parameters.Row(b, row), Slots(b, row), values, delta);
+    if (sharing == Sharing::kShared) Scaled<true>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
+    else Scaled<false>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
   }
 
   void UpdateRow(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> gradient) override {
     float* const w = parameters.Row(b, row);
-    float* const slots = Slots(b, row);
+    float* const slots = Slots(parameters, b, row);
     const std::size_t width = gradient.size();
     for (std::size_t k = 0; k < width; ++k) {
       float local[kSlots + 1];
@@ -62,28 +62,43 @@ class RuleOptimizer final : public Optimizer {
     }
   }
 
-  void ObserveRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values) override {
-    if constexpr (Rule::kScaleSlot >= 0) {
-      const std::size_t width = state().width(b) / kSlots;
+  void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
+                   std::span<const float> values) override {
+    if constexpr (Rule::kScaleSlot >= 0)
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        float* const scale = Slots(b, rows[i]) + Rule::kScaleSlot * width;
+        const std::size_t width = parameters.width(b);
+        float* const scale = Slots(parameters, b, rows[i]) + Rule::kScaleSlot * width;
         for (std::size_t k = 0; k < width; ++k) scale[k] = std::max(scale[k], std::abs(values[i]));
       }
+  }
+  void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values) override {
+    if constexpr (Rule::kScaleSlot >= 0) {
+      float* const scale = Slots(parameters, b, row) + Rule::kScaleSlot * values.size();
+      for (std::size_t k = 0; k < values.size(); ++k) scale[k] = std::max(scale[k], std::abs(values[k]));
     }
   }
-  void ObserveScaled(std::size_t b, std::uint64_t row, std::span<const float> values) override {
-    if constexpr (Rule::kScaleSlot >= 0) {
-      float* const scale = Slots(b, row) + Rule::kScaleSlot * values.size();
-      for (std::size_t k = 0; k < values.size(); ++k) scale[k] = std::max(scale[k], std::abs(values[k]));
+
+  void Prefetch(const Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows) const override {
+    const float* const weights = parameters.Row(b, 0);
+    const std::uint64_t stride = parameters.stride(b);
+    if (kSlots == 0 || !parameters.plain(b)) {
+      for (const std::uint32_t row : rows) __builtin_prefetch(weights + row * stride, 1);
+      return;
+    }
+    const float* const slots = state().Row(b, 0);
+    const std::uint64_t slots_stride = state().stride(b);
+    for (const std::uint32_t row : rows) {
+      __builtin_prefetch(weights + row * stride, 1);
+      __builtin_prefetch(slots + row * slots_stride, 1);
     }
   }
 
  private:
   void OnStep() override { rule_.OnStep(rate_, step_); }
   bool StepMatters() const override { return Rule::kStepMatters; }
-  float* Slots(std::size_t b, std::uint64_t row) {
+  float* Slots(Parameters& parameters, std::size_t b, std::uint64_t row) {
     if constexpr (kSlots == 0) return nullptr;
-    else return state().Row(b, row);
+    else return parameters.plain(b) ? state().Row(b, row) : parameters.Row(b, row) + parameters.width(b);
   }
 
   template <bool kShared>
@@ -112,16 +127,17 @@ class RuleOptimizer final : public Optimizer {
     const Rule rule = rule_;  // a local copy: its numbers stay in registers
     const std::size_t width = deltas.size();
     float* const weights = parameters.Row(b, 0);
-    float* const state = Slots(b, 0);
+    float* const slots = Slots(parameters, b, 0);
+    const std::uint64_t stride = parameters.stride(b), slots_stride = parameters.plain(b) ? width * kSlots : stride;
     if (width == 1) {
       const float delta = deltas[0];
       for (std::size_t i = 0; i < rows.size(); ++i)
-        One<kShared>(rule, weights[rows[i]], state + std::size_t{rows[i]} * kSlots, 1, values[i], delta);
+        One<kShared>(rule, weights[rows[i] * stride], slots + rows[i] * slots_stride, 1, values[i], delta);
       return;
     }
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t k = 0; k < width; ++k)
-        One<kShared>(rule, weights[rows[i] * width + k], state + rows[i] * width * kSlots + k, width, values[i], deltas[k]);
+        One<kShared>(rule, weights[rows[i] * stride + k], slots + rows[i] * slots_stride + k, width, values[i], deltas[k]);
   }
 
   template <bool kShared>
@@ -129,8 +145,12 @@ class RuleOptimizer final : public Optimizer {
     const Rule rule = rule_;
     const std::size_t width = values.size();
     const float* const x = values.data();
-#pragma GCC ivdep
-    for (std::size_t j = 0; j < width; ++j) One<kShared>(rule, weights[j], state + j, width, x[j], delta);
+    if constexpr (kShared) {
+      for (std::size_t j = 0; j < width; ++j) One<true>(rule, weights[j], state + j, width, x[j], delta);
+    } else {
+#pragma omp simd
+      for (std::size_t j = 0; j < width; ++j) One<false>(rule, weights[j], state + j, width, x[j], delta);
+    }
   }
 
   const std::string_view name_;

@@ -67,9 +67,9 @@ Trainer::~Trainer() {
 
 bool Trainer::Stratified() const { return model_.config().kind == "factorization" && options_.batch == 1; }
 
-bool Trainer::UseShared() const {
+bool Trainer::MayShare() const {
   return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" && !model_.config().dense &&
-         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && parameters_.rows(0) >= kSharedWeights;
+         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
 }
 
 Error Trainer::Diverged() const {
@@ -166,7 +166,7 @@ Result<void> Trainer::BuildCache(data::RowSource& source) {
 
 Result<void> Trainer::Epoch(data::RowSource& source) {
   if (Stratified()) return EpochStratified(source);
-  if (UseShared()) return EpochShared(source);
+  if (MayShare()) return EpochShared(source);
   return EpochInOrder(source);
 }
 
@@ -232,7 +232,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       double weight = 0;
       for (std::size_t r = 0; r < part.rows; ++r) weight += part.weight(r);
       if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
-      model_.Observe(part, optimizer_);
+      model_.Observe(parameters_, part, optimizer_);
       optimizer_.BeginStep();
       optimizer_.Apply(parameters_, s.gradient);
     }
@@ -244,10 +244,10 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   return {};
 }
 
-// One model, many threads: each block is prepared in order, then trained on beside others by relaxed atomics.
+// One model, many threads: each block is prepared in order, then trained on beside others by relaxed atomics. While the
+// model is small, threads would only fight over its cache lines: blocks are then trained on in order, too.
 Result<void> Trainer::EpochShared(data::RowSource& source) {
   State& s = *state_;
-  s.report.shared = true;
   struct Local {
     std::unique_ptr<optimize::Optimizer> optimizer;
     model::Workspace workspace;
@@ -256,8 +256,17 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
   std::vector<Local> locals(static_cast<std::size_t>(env_.executor.width()));
   for (Local& local : locals) local.optimizer = optimizer_.Sibling();
   std::mutex mutex;  // guards s.seen, s.report and the call of AfterBlock
-  const auto prepare = [&](data::Rows& rows) { return PrepareBlock(rows); };
+  const auto prepare = [&](data::Rows& rows) -> Result<void> {
+    TRY(PrepareBlock(rows));
+    if (parameters_.rows(0) >= kSharedWeights) return {};
+    const std::lock_guard lock(mutex);
+    optimizer_.SetProgress((s.epoch + source.Fraction(rows.begin).value_or(0)) / options_.epochs);
+    TRY(TrainBatch(rows.batch()));
+    rows.ClearRows();  // nothing left for `work`
+    return AfterBlock(source, rows.end);
+  };
   const auto work = [&](int thread, data::Rows& rows) -> Result<void> {
+    if (rows.size() == 0) return {};
     Local& local = locals[static_cast<std::size_t>(thread)];
     const data::Batch batch = rows.batch();
     local.scores.resize(batch.rows * model_.scores());
@@ -267,6 +276,7 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     const double loss = model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
     const std::lock_guard lock(mutex);
     s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+    s.report.shared = true;
     s.seen.Add(batch, local.scores, loss);
     s.report.rows += batch.rows;
     if (!std::isfinite(s.seen.total_loss())) return Diverged();

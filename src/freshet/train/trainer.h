@@ -91,7 +91,7 @@ class Trainer {
   Result<void> EpochInOrder(data::RowSource& source);
   Result<void> EpochShared(data::RowSource& source);
   Result<void> EpochStratified(data::RowSource& source);
-  bool UseShared() const;
+  bool MayShare() const;
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);

@@ -10,6 +10,7 @@ namespace freshet::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using model::Part;
 
 Json ToJson(const data::Position& p) { return {p.file, p.offset, p.line, p.sample, p.block}; }
 data::Position PositionFrom(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}; }
@@ -39,9 +40,11 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   metadata["format"] = "freshet checkpoint 1";
   metadata["model"] = model_.config().ToJson();
   metadata["train"] = json.dump();
-  model::AddBlocks(parameters_, "", tensors);
-  if (optimizer_.slots() > 0) model::AddBlocks(optimizer_.state(), "state.", tensors);
-  if (s.best) model::AddBlocks(*s.best, "best.", tensors);
+  std::deque<std::vector<float>> rows;
+  model::AddBlocks(parameters_, Part::kRows, "", tensors, rows);
+  model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors, rows);
+  model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors, rows);
+  if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors, rows);
   s.window.Save(tensors);
   description_.Save(metadata, tensors, storage);
   TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
@@ -75,11 +78,12 @@ Result<bool> Trainer::LoadCheckpoint() {
     s.report.rows = json.at("rows");
     if (json.at("has_best").get<bool>()) {
       s.best = TRY(model_.NewParameters(s.memory));
-      TRY(model::LoadBlocks(file, "best.", *s.best));
+      TRY(model::LoadBlocks(file, Part::kRows, "best.", *s.best));
     }
-    TRY(model::LoadBlocks(file, "", parameters_));
+    TRY(model::LoadBlocks(file, Part::kRows, "", parameters_));
+    TRY(model::LoadBlocks(file, Part::kBeside, "beside.", parameters_));
     TRY(optimizer_.Follow(parameters_));
-    if (optimizer_.slots() > 0) TRY(model::LoadBlocks(file, "state.", optimizer_.state()));
+    TRY(model::LoadBlocks(file, Part::kRows, "state.", optimizer_.state()));
     optimizer_.SetStep(json.at("step"));
   } catch (const Json::exception& problem) {
     return unusable(problem.what());

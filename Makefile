@@ -1,0 +1,61 @@
+# The commands of the house; `make help` lists them. The build itself is CMake's, see CMakePresets.json.
+JOBS ?= $(shell nproc)
+FRESHET := build/release/apps/freshet/freshet
+SOURCES = $(shell git ls-files '*.cc' '*.h')
+
+.PHONY: help deps build demo test test-asan test-tsan test-slow bench format format-check lint clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+deps:
+	@scripts/install-deps
+
+build: deps  ## the program, in build/release
+	@cmake --preset release > build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+	@cmake --build --preset release -j $(JOBS) --target freshet
+
+demo: build  ## trains two models on made-up data and draws their learning curves
+	@scripts/demo $(FRESHET)
+
+test: deps  ## builds everything and runs the tests
+	@cmake --preset release
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release
+
+test-asan: deps  ## the tests with address and undefined-behaviour sanitizers
+	@cmake --preset asan
+	@cmake --build --preset asan -j $(JOBS)
+	@ctest --preset asan
+
+test-tsan: deps  ## the tests with the thread sanitizer
+	@cmake --preset tsan
+	@cmake --build --preset tsan -j $(JOBS)
+	@ctest --preset tsan
+
+test-slow: test test-asan test-tsan  ## all of these, then every fuzz target for 20 seconds
+	@scripts/install-deps --lint
+	@scripts/fuzz 20
+
+bench: build  ## measures against the machine's limits and other programs; prints the tables of docs/benchmarks.md
+	@scripts/install-deps --bench
+	@cmake --build --preset release -j $(JOBS) --target spine_bench
+	@build/release/bench/spine_bench
+	@/usr/bin/python3 bench/peers.py --freshet $(FRESHET)
+
+format:  ## formats all sources
+	@scripts/install-deps --lint
+	@clang-format -i $(SOURCES)
+
+format-check:
+	@scripts/install-deps --lint
+	@clang-format --dry-run --Werror $(SOURCES)
+
+lint: deps  ## looks for mistakes in all sources (FILES="a.cc b.cc" for some)
+	@scripts/install-deps --lint
+	@scripts/lint $(FILES)
+
+clean:  ## removes everything that was built
+	@rm -rf build out
