@@ -19,7 +19,7 @@ struct TrainFlags {
   std::uint64_t batch = 1, factors = 40, clusters = 8, features = 0, seed = 1;
   double spread = 0.1, holdout = 0, checkpoint_seconds = 60;
   std::int64_t holdout_after = 0;
-  bool deterministic = false, shuffle = false, fresh = false, json = false, quiet = false;
+  bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
   std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
 
   void Register(base::Settings& settings);
@@ -63,7 +63,7 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("shuffle", &shuffle, "mix rows within 16 MB, and blocks from the second epoch on");
   settings.Add("seed", &seed, "of everything random", {.value = "N"});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
-  settings.Add("deterministic", &deterministic, "the same result for any number of threads");
+  settings.Add("deterministic", &deterministic, "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
   settings.Group("Validation");
   settings.Add("holdout", &holdout, "share of rows kept back to test on", {.value = "X", .least = 0, .most = 0.9});
   settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)", {.value = "T", .least = 0});

@@ -10,8 +10,11 @@ namespace freshet::base {
 Result<void> Faults::Arm(std::string_view text) {
   const auto parts = Split(text, ':');
   int nth = 0;
-  const bool number_ok = parts.size() == 3 && std::from_chars(parts[1].begin(), parts[1].end(), nth).ec == std::errc{};
-  if (!number_ok || nth < 1 || (parts[2] != "error" && parts[2] != "kill"))
+  const auto is_number = [&nth](std::string_view digits) {
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), nth);
+    return error == std::errc{} && end == digits.end();
+  };
+  if (parts.size() != 3 || !is_number(parts[1]) || nth < 1 || (parts[2] != "error" && parts[2] != "kill"))
     return Error{Code::kInvalid, Str("fault ", Quoted(text), ": expected place:nth:error or place:nth:kill")};
   const std::lock_guard lock(mutex_);
   armed_[std::string(parts[0])] = {nth, parts[2] == "kill"};

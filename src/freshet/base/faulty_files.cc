@@ -10,14 +10,16 @@ class FaultyOutput final : public OutputFile {
   FaultyOutput(FaultyFiles& owner, std::unique_ptr<OutputFile> real, std::string path)
       : owner_(owner), real_(std::move(real)), path_(std::move(path)) {}
   Result<void> Write(std::span<const std::byte> bytes) override {
-    if (owner_.FailsNow()) {
+    if (!failed_ && owner_.FailsNow()) {
+      failed_ = true;
       TRY(real_->Write(bytes.first(bytes.size() / 2)));
-      return DiskFull(path_);
     }
+    if (failed_) return DiskFull(path_);
     return real_->Write(bytes);
   }
   Result<void> Sync() override {
-    if (owner_.FailsNow()) return DiskFull(path_);
+    if (!failed_ && owner_.FailsNow()) failed_ = true;
+    if (failed_) return DiskFull(path_);
     return real_->Sync();
   }
 
@@ -25,6 +27,7 @@ class FaultyOutput final : public OutputFile {
   FaultyFiles& owner_;
   const std::unique_ptr<OutputFile> real_;
   const std::string path_;
+  bool failed_ = false;  // for ever, as the contract of OutputFile has it
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace freshet::base {
 
-// Files that fail on purpose, for tests: the Nth operation that changes the disk (create, write, sync, rename, remove)
+// Files that fail on purpose, for tests: the Nth operation that changes the disk (create, write, sync, rename)
 // fails as a full disk does; a write that fails has written half of its bytes. Later operations fail too if `for_ever`.
 class FaultyFiles final : public Files {
  public:
@@ -26,6 +26,7 @@ class FaultyFiles final : public Files {
   Result<void> SyncDirectoryOf(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override { return real_.Lock(path); }
   bool Exists(const std::string& path) const override { return real_.Exists(path); }
+  bool IsDevice(const std::string& path) const override { return real_.IsDevice(path); }
   Result<std::vector<std::string>> Glob(const std::string& pattern) const override { return real_.Glob(pattern); }
 
   bool FailsNow();  // counts one operation

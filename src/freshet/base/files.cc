@@ -155,21 +155,33 @@ Result<void> PosixFiles::SyncDirectoryOf(const std::string& path) {
 }
 
 Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return SystemError("create", path);
-  auto lock = std::make_unique<PosixLock>(fd);
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char holder[32] = {};
-    if (pread(fd, holder, sizeof holder - 1, 0) <= 0) std::strcpy(holder, "unknown");
-    return Error{Code::kBusy, Str(path, ": held by another process (pid ", Trim(holder),
-                                  "); wait for it to end, or choose another output")};
+  while (true) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return SystemError("create", path);
+    auto lock = std::make_unique<PosixLock>(fd);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      char holder[32] = {};
+      if (pread(fd, holder, sizeof holder - 1, 0) <= 0) std::strcpy(holder, "unknown");
+      return Error{Code::kBusy, Str(path, ": held by another process (pid ", Trim(holder),
+                                    "); wait for it to end, or choose another output")};
+    }
+    // Its holder may have removed the file between our open and our lock: then what we hold has no name any more.
+    struct stat held{}, named{};
+    if (fstat(fd, &held) != 0) return SystemError("look at", path);
+    if (stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino || held.st_dev != named.st_dev) continue;
+    const std::string pid = Str(getpid(), "\n");
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) return SystemError("write", path);
+    return std::unique_ptr<FileLock>(std::move(lock));
   }
-  const std::string pid = Str(getpid(), "\n");
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) return SystemError("write", path);
-  return std::unique_ptr<FileLock>(std::move(lock));
 }
 
 bool PosixFiles::Exists(const std::string& path) const { return access(path.c_str(), F_OK) == 0; }
+
+bool PosixFiles::IsDevice(const std::string& path) const {
+  if (path == "-") return true;
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
 
 Result<std::vector<std::string>> PosixFiles::Glob(const std::string& pattern) const {
   if (pattern == "-" || Exists(pattern)) return std::vector{pattern};
@@ -199,6 +211,11 @@ Result<std::string> ReadAll(Files& files, const std::string& path) {
 
 Result<void> WriteAtomic(Files& files, const std::string& path,
                          const std::function<Result<void>(OutputFile& file)>& write) {
+  if (files.IsDevice(path)) {
+    const auto file = TRY(files.Create(path));
+    TRY(write(*file));
+    return file->Sync();
+  }
   const std::string draft = Str(path, ".", getpid(), ".draft");
   const auto attempt = [&]() -> Result<void> {
     const auto file = TRY(files.Create(draft));

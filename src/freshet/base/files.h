@@ -53,6 +53,8 @@ class Files {
   virtual Result<void> SyncDirectoryOf(const std::string& path) = 0;       // makes a rename in it durable
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;  // kBusy when another process holds it
   virtual bool Exists(const std::string& path) const = 0;
+  // A device, a pipe or standard output (-): it can be written to but not replaced.
+  virtual bool IsDevice(const std::string& path) const = 0;
   // The files a pattern (*, ?, [..]) stands for, sorted; a plain path is itself. kNotFound when there is none.
   virtual Result<std::vector<std::string>> Glob(const std::string& pattern) const = 0;
 };
@@ -67,13 +69,15 @@ class PosixFiles final : public Files {
   Result<void> SyncDirectoryOf(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
   bool Exists(const std::string& path) const override;
+  bool IsDevice(const std::string& path) const override;
   Result<std::vector<std::string>> Glob(const std::string& pattern) const override;
 };
 
 Result<std::string> ReadAll(Files& files, const std::string& path);
 
 // Replaces `path` by what `write` writes, wholly or not at all: a file beside it is written, synced and renamed over it,
-// and the directory is synced. On any error the old file is as it was and the new one is removed.
+// and the directory is synced. On an error the old file is as it was and the draft is removed; only when the directory
+// alone could not be synced is the new file there already. A device is written to as it is.
 Result<void> WriteAtomic(Files& files, const std::string& path,
                          const std::function<Result<void>(OutputFile& file)>& write);
 

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace freshet::base {
@@ -19,15 +20,15 @@ std::string Log::Start(Level level, std::string_view event) const {
 
 void Log::AppendField(std::string& line, std::string_view name, std::string_view value) {
   line += Str(" ", name, "=");
-  const bool plain = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string_view::npos;
-  if (plain) {
+  const auto special = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '=' || c == '\\'; };
+  if (!value.empty() && std::none_of(value.begin(), value.end(), special)) {
     line += value;
     return;
   }
   line += '"';
   for (const char c : value) {
     if (c == '"' || c == '\\') line += '\\';
-    line += c == '\n' ? ' ' : c;
+    line += static_cast<unsigned char>(c) < ' ' ? ' ' : c;  // one event stays one line
   }
   line += '"';
 }

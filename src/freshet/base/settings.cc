@@ -21,11 +21,13 @@ std::string TomlString(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      out += c == '\t' ? "\\t" : "\\n";
-      continue;
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      constexpr char kHex[] = "0123456789abcdef";
+      out += Str("\\u00", kHex[byte >> 4], kHex[byte & 15]);
+    } else {
+      out += c;
     }
-    out += c;
   }
   return out + "\"";
 }
@@ -42,6 +44,9 @@ std::string Render(const Settings::Target& target) {
                                [](const double* v) {
                                  const std::string text = Str(*v);
                                  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+                               },
+                               [](const std::uint64_t* v) {  // TOML's whole numbers have a sign
+                                 return *v > INT64_MAX ? Str("\"", *v, "\"") : Str(*v);
                                },
                                [](const auto* v) { return Str(*v); }},
                     target);
@@ -143,11 +148,12 @@ void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::
     return mistakes.push_back(Str(path, ":", at.line, ":", at.column, ": ", parsed.error().description()));
   }
   for (const auto& [key, node] : parsed.table()) {
+    const std::string name(key.str());
     const auto& at = node.source().begin;
     const std::string place = Str(path, ":", at.line, ":", at.column, ": ");
-    Setting* const setting = Find(key.str());
+    Setting* const setting = Find(name);
     if (setting == nullptr || setting->name == "config") {
-      mistakes.push_back(place + Unknown("key", key.str()));
+      mistakes.push_back(place + Unknown("key", name));
       continue;
     }
     const auto set = [&](const toml::node& value) {
@@ -156,15 +162,16 @@ void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::
       else if (const auto* i = value.as_integer()) as_text = Str(i->get());
       else if (const auto* d = value.as_floating_point()) as_text = Str(d->get());
       else if (const auto* b = value.as_boolean()) as_text = Str(b->get());
-      else return mistakes.push_back(Str(place, key.str(), ": expected ", Noun(setting->target)));
+      else return mistakes.push_back(Str(place, name, ": expected ", Noun(setting->target)));
       const std::string wrong = Set(*setting, as_text);
       if (!wrong.empty()) mistakes.push_back(place + wrong);
     };
     if (const auto* array = node.as_array()) {
       if (!std::holds_alternative<std::vector<std::string>*>(setting->target)) {
-        mistakes.push_back(Str(place, key.str(), ": expected ", Noun(setting->target), ", found a list"));
+        mistakes.push_back(Str(place, name, ": expected ", Noun(setting->target), ", found a list"));
         continue;
       }
+      std::get<std::vector<std::string>*>(setting->target)->clear();
       for (const auto& one : *array) set(one);
     } else {
       set(node);
@@ -212,7 +219,7 @@ Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& f
       flags.push_back({setting, argument.substr(equals + 1)});
     } else if (std::holds_alternative<bool*>(setting->target)) {
       flags.push_back({setting, "true"});
-    } else if (i + 1 < arguments.size()) {
+    } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
       flags.push_back({setting, arguments[++i]});
     } else {
       mistakes.push_back(Str("--", setting->name, ": expected ", Noun(setting->target), " after it"));

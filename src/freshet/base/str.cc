@@ -14,9 +14,13 @@ std::string Fixed(double number, int decimals) {
 }
 
 std::string Grouped(unsigned long long number) {
-  std::string digits = Str(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
+  const std::string digits = Str(number);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 std::string HumanBytes(double bytes) {

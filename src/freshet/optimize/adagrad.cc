@@ -13,10 +13,11 @@ struct AdaGrad {
   float rate = 0, epsilon;
   explicit AdaGrad(const OptimizerOptions& options) : penalty(options), epsilon(static_cast<float>(options.epsilon)) {}
   void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
-  float Step(float w, float* slots, float x, float delta) const {
-    const float g = penalty.Gradient(x * delta, w);
+  template <class F>
+  F Step(F w, F* slots, F x, F delta) const {
+    const F g = penalty.Gradient(x * delta, w);
     slots[0] += g * g;
-    const float step = rate / (std::sqrt(slots[0]) + epsilon);
+    const F step = rate / (Sqrt(slots[0]) + epsilon);
     return penalty.Shrink(w - step * g, step);
   }
 };

@@ -22,11 +22,12 @@ struct Adam {
     correct1 = static_cast<float>(1 / (1 - std::pow(static_cast<double>(beta1), t)));
     correct2 = static_cast<float>(1 / (1 - std::pow(static_cast<double>(beta2), t)));
   }
-  float Step(float w, float* slots, float x, float delta) const {
-    const float g = penalty.Gradient(x * delta, w);
+  template <class F>
+  F Step(F w, F* slots, F x, F delta) const {
+    const F g = penalty.Gradient(x * delta, w);
     slots[0] = beta1 * slots[0] + (1 - beta1) * g;
     slots[1] = beta2 * slots[1] + (1 - beta2) * g * g;
-    const float step = rate / (std::sqrt(slots[1] * correct2) + epsilon);
+    const F step = rate / (Sqrt(slots[1] * correct2) + epsilon);
     return penalty.Shrink(w - step * slots[0] * correct1, step);
   }
 };

@@ -17,14 +17,15 @@ struct Adaptive {
   float rate = 0;
   explicit Adaptive(const OptimizerOptions& options) : penalty(options) {}
   void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
-  float Step(float w, float* slots, float x, float delta) const {
-    const float g = penalty.Gradient(x * delta, w);
-    const float sum = slots[0] + g * g;
-    const float size = std::max(slots[1], std::abs(x));
+  template <class F>
+  F Step(F w, F* slots, F x, F delta) const {
+    const F g = penalty.Gradient(x * delta, w);
+    const F sum = slots[0] + g * g;
+    const F size = Max(slots[1], Abs(x));
     slots[0] = sum;
     slots[1] = size;
     // A weight whose feature has been zero so far stays as it is: no size, no step.
-    const float step = size > 0 ? rate / (std::sqrt(sum + kPrior * size * size) * size) : 0.0f;
+    const F step = WherePositive(size, rate / (Sqrt(sum + kPrior * size * size) * size), size);
     return penalty.Shrink(w - step * g, step);
   }
 };

@@ -15,15 +15,16 @@ struct Ftrl {
         l1(static_cast<float>(options.l1)),
         l2(static_cast<float>(options.l2)) {}
   void OnStep(double now, std::uint64_t) { alpha = static_cast<float>(now); }
-  float Step(float w, float* slots, float x, float delta) const {
-    const float g = x * delta;
-    const float root = std::sqrt(slots[1]);
+  template <class F>
+  F Step(F w, F* slots, F x, F delta) const {
+    const F g = x * delta;
+    const F root = Sqrt(slots[1]);
     slots[1] += g * g;
-    const float grown = std::sqrt(slots[1]);
+    const F grown = Sqrt(slots[1]);
     slots[0] += g - (grown - root) / alpha * w;
-    const float z = slots[0];
-    if (std::abs(z) <= l1) return 0.0f;
-    return -(z - std::copysign(l1, z)) / ((beta + grown) / alpha + l2);
+    const F z = slots[0];
+    const F beyond = Abs(z) - l1;  // how far the sum of gradients is past what l1 forgives
+    return WherePositive(beyond, -CopySign(beyond, z) / ((beta + grown) / alpha + l2), z - z);
   }
 };
 

@@ -13,7 +13,8 @@ struct Momentum {
   float rate = 0, keep;
   explicit Momentum(const OptimizerOptions& options) : penalty(options), keep(static_cast<float>(options.momentum)) {}
   void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
-  float Step(float w, float* slots, float x, float delta) const {
+  template <class F>
+  F Step(F w, F* slots, F x, F delta) const {
     slots[0] = keep * slots[0] + penalty.Gradient(x * delta, w);
     return penalty.Shrink(w - rate * slots[0], rate);
   }

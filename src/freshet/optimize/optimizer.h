@@ -59,7 +59,8 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
 
   // Rows of block b named by `rows`, each with the gradient deltas[k] * values[i] at its k-th float (a linear layer over
-  // sparse features: values are the features, deltas the derivatives by the outputs).
+  // sparse features: values are the features, deltas the derivatives by the outputs). A row that stands twice among eight
+  // neighbours, as hashing can make it, may take only one of its two steps.
   virtual void UpdateRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                           std::span<const float> values, std::span<const float> deltas, Sharing sharing) = 0;
   // One row with the gradient delta * values (a linear layer over dense features).

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "optimize/lanes.h"
 #include "optimize/optimizer.h"
 
 namespace freshet::optimize {
@@ -11,8 +12,8 @@ namespace freshet::optimize {
 //   static constexpr int kSlots;                       floats it remembers per weight
 //   static constexpr bool kStepMatters;                does it count steps?
 //   void OnStep(double rate, std::uint64_t step)       before each update
-//   float Step(float w, float* slots, float x, float delta) const
-//                                                      the new weight, for the gradient x·delta; x is a feature's value
+//   F Step(F w, F* slots, F x, F delta) const          the new weight, for the gradient x·delta; x is a feature's value;
+//                                                      F is float, or Lanes for eight weights at once
 // and, when it cares for the size of features, kScaleSlot: the slot that holds the largest |x| of the weight.
 template <class Rule>
 class RuleOptimizer final : public Optimizer {
@@ -121,6 +122,23 @@ class RuleOptimizer final : public Optimizer {
     for (int s = 0; s < kSlots; ++s) Store<kShared>(slots[static_cast<std::size_t>(s) * stride], local[s]);
   }
 
+  // Weights with their state beside them, eight at a time; returns how many were done.
+  static std::size_t EightAtOnce([[maybe_unused]] const Rule& rule, [[maybe_unused]] float* weights,
+                                 [[maybe_unused]] std::span<const std::uint32_t> rows,
+                                 [[maybe_unused]] std::span<const float> values, [[maybe_unused]] float delta) {
+    std::size_t done = 0;
+#if defined(__AVX2__)
+    const Lanes deltas = Broadcast(delta);
+    for (; done + 8 <= rows.size(); done += 8) {
+      const auto place = [&](int i) { return weights + std::uint64_t{rows[done + static_cast<std::size_t>(i)]} * 4; };
+      EightRecords records(place);
+      records.fields[0] = rule.Step(records.fields[0], records.fields + 1, _mm256_loadu_ps(&values[done]), deltas);
+      records.Store(place);
+    }
+#endif
+    return done;
+  }
+
   template <bool kShared>
   void Rows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values,
             std::span<const float> deltas) {
@@ -131,7 +149,10 @@ class RuleOptimizer final : public Optimizer {
     const std::uint64_t stride = parameters.stride(b), slots_stride = parameters.plain(b) ? width * kSlots : stride;
     if (width == 1) {
       const float delta = deltas[0];
-      for (std::size_t i = 0; i < rows.size(); ++i)
+      std::size_t i = 0;
+      if constexpr (!kShared && kSlots > 0 && kSlots < 4)
+        if (stride == 4) i = EightAtOnce(rule, weights, rows, values, delta);
+      for (; i < rows.size(); ++i)
         One<kShared>(rule, weights[rows[i] * stride], slots + rows[i] * slots_stride, 1, values[i], delta);
       return;
     }
@@ -162,11 +183,15 @@ struct Penalty {
   float l1, l2;
   explicit Penalty(const OptimizerOptions& options)
       : l1(static_cast<float>(options.l1)), l2(static_cast<float>(options.l2)) {}
-  float Gradient(float g, float w) const { return g + l2 * w; }
-  float Shrink(float w, float rate) const {
+  template <class F>
+  F Gradient(F g, F w) const {
+    return g + l2 * w;
+  }
+  template <class F, class Rate>
+  F Shrink(F w, Rate rate) const {
     if (l1 == 0) return w;
-    const float size = std::abs(w) - rate * l1;
-    return size > 0 ? std::copysign(size, w) : 0.0f;
+    const F size = Abs(w) - rate * l1;
+    return WherePositive(size, CopySign(size, w), w - w);
   }
 };
 

@@ -13,7 +13,8 @@ struct Sgd {
   float rate = 0;
   explicit Sgd(const OptimizerOptions& options) : penalty(options) {}
   void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
-  float Step(float w, float*, float x, float delta) const {
+  template <class F>
+  F Step(F w, F*, F x, F delta) const {
     return penalty.Shrink(w - rate * penalty.Gradient(x * delta, w), rate);
   }
 };

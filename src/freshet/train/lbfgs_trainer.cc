@@ -36,7 +36,7 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   auto writer = TRY(data::CacheWriter::Create(env.files, path));
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
     TRY(writer->Append(rows));
-    Standardise(description, rows, true);
+    if (description.standardise) Standardise(description.moments, rows);
     return model.Prepare(parameters, rows.batch());
   }));
   TRY(writer->Close(description));

@@ -24,6 +24,11 @@ void AddPredictions(const model::Model& model, const optimize::Parameters& param
   sums.Add(batch, scores, model.LossOf(parameters, batch, workspace, scores));
 }
 
+// The numeric columns of a row, which come first among its features.
+float* NumbersOf(data::Rows& rows, std::size_t r) {
+  return rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
+}
+
 }  // namespace
 
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description) {
@@ -37,17 +42,17 @@ bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
   return static_cast<double>(base::Hash64(sample ^ base::Hash64(seed)) >> 11) * 0x1p-53 < fraction;
 }
 
-void Standardise(data::Description& description, data::Rows& rows, bool learn) {
-  if (!description.standardise) return;
+void Standardise(data::Moments& moments, data::Rows& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    float* const numbers = rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
-    if (learn) description.moments.Observe(numbers);
-    description.moments.Apply(numbers);
+    float* const numbers = NumbersOf(rows, r);
+    moments.Observe(numbers);
+    moments.Apply(numbers);
   }
 }
 
 void Standardise(const data::Description& description, data::Rows& rows) {
-  Standardise(const_cast<data::Description&>(description), rows, false);
+  if (!description.standardise) return;
+  for (std::size_t r = 0; r < rows.size(); ++r) description.moments.Apply(NumbersOf(rows, r));
 }
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model, optimize::Parameters& parameters,
@@ -69,7 +74,7 @@ bool Trainer::Stratified() const { return model_.config().kind == "factorization
 
 bool Trainer::MayShare() const {
   return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" && !model_.config().dense &&
-         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
+         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && options_.checkpoint_path.empty();
 }
 
 Error Trainer::Diverged() const {
@@ -142,8 +147,9 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
       if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
       if (s.cache_path.empty()) s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".", reinterpret_cast<std::uintptr_t>(this), ".rows");
     }
+    const bool may_fit = Stratified() && options_.cache_path.empty();  // then nobody will read it
     if (s.cache == nullptr && s.position.block == 0 && epoch == 0) {
-      s.writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
+      if (!may_fit) s.writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
     } else if (s.cache == nullptr && epoch > 0) {
       TRY(BuildCache(source));
     }
@@ -174,7 +180,8 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
   if (s.writer) TRY(s.writer->Append(rows));
-  Standardise(description_, rows, s.epoch == 0);
+  if (description_.standardise && s.epoch == 0) Standardise(description_.moments, rows);
+  else Standardise(description_, rows);
   TRY(model_.Prepare(parameters_, rows.batch()));
   return optimizer_.Follow(parameters_);
 }

@@ -38,7 +38,7 @@ struct Progress {
 struct TrainOptions {
   int epochs = 1;
   std::uint64_t batch = 1;       // rows per update
-  bool deterministic = false;    // the same result whatever the number of threads
+  bool deterministic = true;     // the same result whatever the number of threads
   bool shuffle = false;          // within a window of 16 MB, and the order of blocks from the second epoch on
   std::uint64_t seed = 1;
   HoldOut hold_out;
@@ -68,8 +68,9 @@ struct Report {
 // The training loop: epochs over a source of rows, evaluation, checkpoints, early stopping.
 //
 // How threads are used: rows are always parsed in parallel. Updates are made in order by one thread at a time, so that
-// the result does not depend on threads, unless the model is linear over sparse rows with more than kSharedWeights
-// weights, the batch is 1, and determinism was not asked for: then all threads update at once by relaxed atomics.
+// the result does not depend on threads. If determinism is waived and the model is linear over sparse rows with more than
+// kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints, shuffling
+// or held-out rows).
 // Factorization models train by blocks of users and items that no two threads share (stratified.h): deterministic too.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
@@ -120,8 +121,9 @@ data::Labels::Kind TaskOf(const model::Model& model, const data::Description& de
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
                             const data::Description& description, data::RowSource& source);
 
-// Standardises the rows of a block in place; `learn` lets the moments see them first.
-void Standardise(data::Description& description, data::Rows& rows, bool learn);
+// Standardises the numeric columns of a block in place, if the description says so.
 void Standardise(const data::Description& description, data::Rows& rows);
+// The same, but each row counts in the moments before they are applied to it.
+void Standardise(data::Moments& moments, data::Rows& rows);
 
 }  // namespace freshet::train
