@@ -30,7 +30,7 @@ Bounds BoundsOf(const std::vector<Line>& lines) {
 std::string Short(double number) {
   if (std::abs(number) >= 1e6) return Str(Fixed(number / 1e6, 1), "M");
   if (std::abs(number) >= 1e4) return Str(Fixed(number / 1e3, 0), "k");
-  return Fixed(number, std::abs(number) < 10 ? 3 : 1);
+  return Fixed(number, std::abs(number) < 10 ? 3 : (std::abs(number) < 1000 ? 1 : 0));
 }
 
 std::string Escaped(const std::string& text) {
@@ -116,6 +116,9 @@ void Curve::Add(double rows, double total_loss, double total_weight) {
 std::vector<Point> Curve::points() const {
   std::vector<Point> out;
   for (const Stretch& s : stretches_) out.push_back({s.rows, s.loss / s.weight});
+  // The last stretch may be a short one, whose mean says little.
+  const std::size_t n = stretches_.size();
+  if (n > 2 && stretches_[n - 1].weight < stretches_[n - 2].weight / 2) out.pop_back();
   return out;
 }
 

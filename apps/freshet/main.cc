@@ -83,7 +83,6 @@ int main(int argc, char** argv) {
   action.sa_handler = OnSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
 
   freshet::base::PosixFiles files;
   freshet::base::SystemClock clock;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "input_flags.h"
@@ -92,6 +93,13 @@ Result<void> ChooseTask(TrainFlags& flags) {
   return {};
 }
 
+// Many features that move a score together must each move it less: dense rows of more than 64 numbers get a lower rate.
+double ManyFeatures(const data::Description& description) {
+  constexpr double kFew = 64;
+  if (!description.dense || static_cast<double>(description.features) <= kFew) return 1;
+  return std::sqrt(kFew / static_cast<double>(description.features));
+}
+
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
 void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   const bool ratings = description.format == "ratings" && !description.joint_ids;
@@ -106,7 +114,7 @@ void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   if (flags.epochs == 0) flags.epochs = flags.optimizer == "lbfgs" ? 50 : (factorization ? 20 : 1);
   if (flags.rate == 0) {
     if (factorization) flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
-    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = 0.15;
+    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = 0.15 * ManyFeatures(description);
     else if (flags.optimizer == "adam") flags.rate = 0.001;
     else if (flags.optimizer == "sgd" || flags.optimizer == "momentum") flags.rate = 0.01;
     else flags.rate = 0.1;
@@ -165,6 +173,12 @@ struct Outcome {
   double seconds = 0;
 };
 
+std::string HowLearned(const TrainFlags& flags) {
+  if (flags.model == "kmeans") return Str(flags.clusters, " clusters");
+  if (flags.optimizer == "lbfgs") return "lbfgs";
+  return Str(flags.optimizer, " at rate ", flags.rate);
+}
+
 Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model, const optimize::Parameters& parameters, const Outcome& outcome, const Curve& curve) {
   const train::Report& report = outcome.report;
   std::vector<Line> lines = {{"loss before learning", curve.points()}};
@@ -190,7 +204,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
     return Print(door.files, json.dump() + "\n");
   }
   std::string out = Str("trained      ", model.config().kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()), " parameters, ",
-                        flags.optimizer, " at rate ", flags.rate, "\n");
+                        HowLearned(flags), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
   if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
   if (report.held_out) out += Str("held out     ", ToText(*report.held_out, model), report.stopped_early ? Str("  (stopped early, after epoch ", report.epochs, ")") : "", "\n");

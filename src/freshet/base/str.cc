@@ -79,7 +79,7 @@ std::string Quoted(std::string_view text) {
 
 std::string Nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_distance = std::min(word.size(), std::max<std::size_t>(2, word.size() / 3) + 1);
   for (const std::string& candidate : candidates) {
     std::vector<std::size_t> row(candidate.size() + 1);
     std::iota(row.begin(), row.end(), 0);

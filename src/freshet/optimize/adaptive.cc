@@ -1,6 +1,6 @@
 // The default for linear models: AdaGrad that does not mind the scale of a feature. Multiply a feature by c and its
 // weight ends divided by c, with the same predictions on the way:
-//   G += g²;  s = max(s, |x|);  w -= rate · g / (s · √(G + 4 s²))
+//   G += g²;  s' = max(s, |x|);  w = w · s / s' - rate · g / (s' · √(G + 4 s'²))
 // The 4 s² stands for gradients not seen yet: it keeps a feature that was met once from taking a full step.
 
 #include "optimize/rule_optimizer.h"
@@ -21,12 +21,13 @@ struct Adaptive {
   F Step(F w, F* slots, F x, F delta) const {
     const F g = penalty.Gradient(x * delta, w);
     const F sum = slots[0] + g * g;
-    const F size = Max(slots[1], Abs(x));
+    const F before = slots[1], size = Max(before, Abs(x));
     slots[0] = sum;
     slots[1] = size;
-    // A weight whose feature has been zero so far stays as it is: no size, no step.
+    // What was learned at a smaller scale is brought to the new one. No size, no step: the feature has only been zero.
+    const F kept = WherePositive(before, w * before / size, w);
     const F step = WherePositive(size, rate / (Sqrt(sum + kPrior * size * size) * size), size);
-    return penalty.Shrink(w - step * g, step);
+    return penalty.Shrink(kept - step * g, step);
   }
 };
 
