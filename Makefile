@@ -43,7 +43,8 @@ bench: build  ## measures against the machine's limits and other programs; print
 	@scripts/install-deps --bench
 	@cmake --build --preset release -j $(JOBS) --target spine_bench
 	@build/release/bench/spine_bench
-	@/usr/bin/python3 bench/peers.py --freshet $(FRESHET)
+	@test -x build/bench-venv/bin/python || { /usr/bin/python3 -m venv build/bench-venv && build/bench-venv/bin/pip install -q vowpalwabbit; } || echo "NOTE Vowpal Wabbit could not be installed"
+	@/usr/bin/python3 bench/peers.py
 
 format:  ## formats all sources
 	@scripts/install-deps --lint

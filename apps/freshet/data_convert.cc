@@ -56,15 +56,20 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const base::Env env = door.env(pool);
   data::Description description;
   const auto source = TRY(input.Open(env, description));
+  TRY(input.FindAllClasses(env, description));
   if (to == "cache") {
     const auto writer = TRY(data::CacheWriter::Create(door.files, out));
-    TRY(data::DriveInOrder(pool, *source, [&](data::Rows& rows) { return writer->Append(rows); }));
+    TRY(data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
+      TRY(door.GoOn());
+      return writer->Append(rows);
+    }));
     return writer->Close(description);
   }
   if (description.format == "ratings") return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
   return base::WriteAtomic(door.files, out, [&](base::OutputFile& file) -> Result<void> {
     std::string text;
     return data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
+      TRY(door.GoOn());
       text.clear();
       TRY(AppendLibsvm(description, rows.batch(), text));
       return file.Write(text);

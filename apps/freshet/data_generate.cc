@@ -5,6 +5,21 @@
 namespace freshet::cli {
 namespace {
 
+// Passes on what is written until somebody asks to stop.
+class Interruptible final : public base::OutputFile {
+ public:
+  Interruptible(const Door& door, base::OutputFile& file) : door_(door), file_(file) {}
+  Result<void> Write(std::span<const std::byte> bytes) override {
+    TRY(door_.GoOn());
+    return file_.Write(bytes);
+  }
+  Result<void> Sync() override { return file_.Sync(); }
+
+ private:
+  const Door& door_;
+  base::OutputFile& file_;
+};
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   data::GenerateOptions options;
   options.rows = 10'000;
@@ -22,7 +37,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("items", &options.items, "of ratings", {.value = "N", .least = 1, .most = 1e9});
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (options.kind.empty()) return Error{Code::kInvalid, Str("--kind: expected one of ", Join(data::GeneratorKinds(), ", "))};
-  const auto write = [&](base::OutputFile& file) { return data::Generate(options, file); };
+  const auto write = [&](base::OutputFile& file) {
+    Interruptible rows(door, file);
+    return data::Generate(options, rows);
+  };
   if (out != "-") return base::WriteAtomic(door.files, out, write);
   const auto file = TRY(door.files.Create("-"));
   return write(*file);

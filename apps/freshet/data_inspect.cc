@@ -31,6 +31,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   constexpr std::size_t kMostLabels = 1000;
   const auto started = door.clock.Now();
   TRY(data::DriveInOrder(pool, *source, [&](data::Rows& block) -> Result<void> {
+    TRY(door.GoOn());
     rows += block.size();
     entries += block.width > 0 ? block.size() * block.width : block.indices.size();
     features = std::max<std::uint64_t>(features, block.width);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <algorithm>
+#include <charconv>
+
 #include "data/cache.h"
 
 namespace freshet::cli {
@@ -12,6 +15,20 @@ std::vector<std::string> List(const std::string& text) {
   if (text.empty()) return parts;
   for (const std::string_view part : Split(text, ',')) parts.emplace_back(Trim(part));
   return parts;
+}
+
+// "1/4" is the second of four parts.
+Result<data::Part> ParsePart(const std::string& text) {
+  data::Part part;
+  if (text.empty()) return part;
+  const auto pieces = Split(text, '/');
+  const auto whole = [](std::string_view piece, std::uint64_t& out) {
+    const auto [end, error] = std::from_chars(piece.data(), piece.data() + piece.size(), out);
+    return error == std::errc{} && end == piece.data() + piece.size();
+  };
+  if (pieces.size() != 2 || !whole(pieces[0], part.index) || !whole(pieces[1], part.count) || part.index >= part.count)
+    return Error{Code::kInvalid, Str("--part ", Quoted(text), ": expected K/N with K from 0 to N-1")};
+  return part;
 }
 
 // Small files are read in small pieces, so that progress and learning curves have some points to show.
@@ -26,6 +43,14 @@ std::size_t ChunkBytes(base::Files& files, const std::vector<std::string>& patte
       if (const auto file = files.OpenRead(path); file.ok()) bytes += file.value()->size().value_or(kLargest * kPieces);
   }
   return static_cast<std::size_t>(std::clamp(bytes / kPieces, kSmallest, kLargest));
+}
+
+// Do the numbers in a cache mean what they mean to a model? Names that were added later do not matter.
+bool SameInput(const data::Description& cached, const data::Description& wanted) {
+  if (cached.ToJson() != wanted.ToJson()) return false;
+  for (std::size_t i = 0; i < cached.dictionaries.size(); ++i)
+    if (!wanted.dictionaries[i].Serialize().starts_with(cached.dictionaries[i].Serialize())) return false;
+  return true;
 }
 
 }  // namespace
@@ -50,6 +75,7 @@ void InputFlags::Register(base::Settings& settings, Use use) {
     settings.Add("classes", &classes, "label values in order", {.value = "A,B,C"});
     settings.Add("standardise", &input.standardise, "scale and centre numeric columns of tables as they are read");
   }
+  settings.Add("part", &part, "take one part of N of the data: 0/4 … 3/4", {.value = "K/N"});
   settings.Add("label-file", &input.labels_path, "file of labels (idx; found by name if not given)", {.value = "FILE"});
   settings.Add("max-bad-rows", &reader.max_bad_rows, "set aside so many malformed rows before giving up", {.value = "N"});
   settings.Add("bad-rows", &reader.bad_rows_path, "write malformed rows here", {.value = "FILE"});
@@ -69,10 +95,24 @@ Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, 
   if (data.size() == 1 && data::CacheReader::Is(env.files, data[0])) {
     auto cache = TRY(data::CacheReader::Open(env.files, data[0]));
     if (description.format.empty()) description = cache->description();
+    else if (!SameInput(cache->description(), description))
+      return Error{Code::kInvalid, Str(data[0], ": its rows were not read as this model reads rows; give the files it was made from instead")};
     return std::unique_ptr<data::RowSource>(std::move(cache));
   }
+  reader.part = TRY(ParsePart(part));
   reader.chunk_bytes = ChunkBytes(env.files, data);
   return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, reader, input, description)));
+}
+
+Result<void> InputFlags::FindAllClasses(const base::Env& env, data::Description& description) const {
+  const bool text = description.format == "libsvm" || description.format == "csv" || description.format == "vw";
+  const bool once = std::find(data.begin(), data.end(), "-") != data.end();
+  const bool cached = data.size() == 1 && data::CacheReader::Is(env.files, data[0]);  // whoever made it has looked
+  const bool told = !input.classes.empty() || description.labels.kind != data::Labels::Kind::kClasses;
+  if (!text || once || cached || told) return {};
+  description.labels.names = TRY(data::ScanLabels(env, reader, input));
+  description.labels.Index();
+  return {};
 }
 
 std::uint64_t BadRows(const data::RowSource& source) {

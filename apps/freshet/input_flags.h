@@ -11,6 +11,7 @@ struct InputFlags {
   data::InputOptions input;
   data::ReaderOptions reader;
   std::string classes, categorical, ignore;  // comma-separated
+  std::string part;                          // K/N
   int index_base = -1;
 
   enum class Use { kTraining, kScoring };
@@ -18,6 +19,8 @@ struct InputFlags {
 
   // Opens the data as rows. An empty description is inferred and filled; a loaded one is applied.
   Result<std::unique_ptr<data::RowSource>> Open(const base::Env& env, data::Description& description);
+  // Several classes may not all show in the head of the data that was opened: looks for them everywhere it can.
+  Result<void> FindAllClasses(const base::Env& env, data::Description& description) const;
   // Copies the comma-separated texts into `input`.
   void Settle();
 };

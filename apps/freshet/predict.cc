@@ -53,7 +53,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   std::string text;
   const auto write_all = [&](base::OutputFile& out) {
     return data::DriveInOrder(env.executor, *source, [&](data::Rows& rows) -> Result<void> {
-      if (door.stop) return Error{Code::kStopped, "stopped"};
+      TRY(door.GoOn());
       train::Standardise(trained.description, rows);
       const data::Batch batch = rows.batch();
       const std::size_t k = trained.model->scores();

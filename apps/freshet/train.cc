@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "input_flags.h"
 #include "model/model_file.h"
@@ -52,7 +53,7 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)", {.letter = 'e', .value = "N", .least = 0});
   settings.Add("optimizer", &optimizer, "update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for factorization)", {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
-  settings.Add("schedule", &schedule, "of the rate (auto: constant, factorization linear)", {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
+  settings.Add("schedule", &schedule, "of the rate (auto: constant in one epoch, linear over several)", {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
   settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
   settings.Add("warmup", &warmup, "updates over which the rate rises from 0", {.value = "N", .least = 0});
   settings.Add("l1", &l1, "pull of weights to exactly zero", {.value = "X", .least = 0});
@@ -82,6 +83,7 @@ void TrainFlags::Register(base::Settings& settings) {
 Result<void> ChooseTask(TrainFlags& flags) {
   data::InputOptions& input = flags.input.input;
   if (flags.model == "kmeans" || flags.model == "factorization") {
+    if (flags.optimizer == "lbfgs") return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", flags.model)};
     if (flags.model == "kmeans") flags.input.reader.labelled = false;
     input.task = data::Labels::Kind::kReal;
     if (flags.loss != "auto" && flags.loss != "squared") return Error{Code::kInvalid, Str("--model ", flags.model, " goes with --loss squared only")};
@@ -109,12 +111,13 @@ void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   // Standardised columns have one scale already; other features get the rule that does not mind theirs.
   const bool one_scale = flags.model == "fm" || (description.dense && description.standardise);
   if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
-  if (flags.schedule == "auto") flags.schedule = factorization ? "linear" : "constant";
   if (flags.l2 < 0) flags.l2 = factorization ? 0.05 : 0;
   if (flags.epochs == 0) flags.epochs = flags.optimizer == "lbfgs" ? 50 : (factorization ? 20 : 1);
+  // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
+  if (flags.schedule == "auto") flags.schedule = flags.epochs > 1 ? "linear" : "constant";
   if (flags.rate == 0) {
     if (factorization) flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
-    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = 0.15 * ManyFeatures(description);
+    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = std::round(150 * ManyFeatures(description)) / 1000;
     else if (flags.optimizer == "adam") flags.rate = 0.001;
     else if (flags.optimizer == "sgd" || flags.optimizer == "momentum") flags.rate = 0.01;
     else flags.rate = 0.1;
@@ -151,19 +154,6 @@ Result<model::ModelConfig> ModelConfigOf(const TrainFlags& flags, const data::De
     if (config.features == 0) return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
   }
   return config;
-}
-
-// Several classes may not all show in the head of the data: look for them everywhere, if they are numbers.
-Result<void> FindAllClasses(const base::Env& env, InputFlags& input, data::Description& description) {
-  const bool numbers = std::all_of(description.labels.names.begin(), description.labels.names.end(), [](const std::string& name) {
-    return data::CanonicalLabel(name).find_first_not_of("+-.0123456789e") == std::string::npos;
-  });
-  const bool standard_input = std::find(input.data.begin(), input.data.end(), "-") != input.data.end();
-  const bool text = description.format == "libsvm" || description.format == "csv" || description.format == "vw";
-  if (description.labels.kind != data::Labels::Kind::kClasses || !input.input.classes.empty() || !numbers || standard_input || !text) return {};
-  description.labels.names = TRY(data::ScanLabels(env, input.reader, input.input));
-  description.labels.Index();
-  return {};
 }
 
 struct Outcome {
@@ -213,9 +203,20 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
   out += Str("took         ", Fixed(outcome.seconds, 3), " s");
   if (report.seconds > 0) out += Str(", ", Grouped(static_cast<unsigned long long>(static_cast<double>(report.rows) / report.seconds)), " rows/s while training");
   out += "\n";
-  if (!flags.out.empty()) out += Str("saved        ", flags.out, " (settings in ", flags.out, ".toml)\n");
+  if (!flags.out.empty()) out += Str("saved        ", flags.out, door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve        ", flags.curve, "\n");
   return Print(door.files, out);
+}
+
+// The settings that must be the same when a run is resumed: all but those that say where things go.
+std::string Fingerprint(const base::Settings& settings) {
+  const std::set<std::string_view> free = {"out",   "test",    "curve",    "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
+                                           "fresh", "scratch", "bad-rows", "max-bad-rows", "cache"};
+  std::string kept;
+  const std::string effective = settings.Effective();
+  for (const std::string_view line : Split(effective, '\n'))
+    if (!free.contains(line.substr(0, line.find(' ')))) kept += Str(line, "\n");
+  return kept;
 }
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
@@ -226,9 +227,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto started = door.clock.Now();
   base::ThreadPool pool(Threads(flags.threads));
   const base::Env env = door.env(pool);
-  std::unique_ptr<base::FileLock> lock;
+  if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
+  if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
+  const bool to_file = !flags.out.empty() && !door.files.IsDevice(flags.out);
   const std::string lock_path = flags.out + ".lock";
-  if (!flags.out.empty()) lock = TRY(door.files.Lock(lock_path));
+  const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
 
   optimize::HeapMemory memory;
   TRY(ChooseTask(flags));
@@ -241,7 +244,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     flags.loss = earlier->model->config().loss;
   }
   auto source = TRY(flags.input.Open(env, description));
-  if (!earlier) TRY(FindAllClasses(env, flags.input, description));
+  if (!earlier) TRY(flags.input.FindAllClasses(env, description));
   SettleDefaults(flags, description);
   const auto model = TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
   const auto optimizer = TRY(optimize::Optimizer::Make(OptimizerOptionsOf(flags), memory));
@@ -261,8 +264,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   options.scratch_directory = flags.scratch;
   options.checkpoint_path = flags.checkpoint;
   options.checkpoint_seconds = flags.checkpoint_seconds;
-  options.fingerprint = Str(model->config().ToJson(), " ", flags.optimizer, " ", flags.rate, " ", flags.schedule, " epochs ", flags.epochs, " batch ",
-                            flags.batch, " seed ", flags.seed, " shuffle ", flags.shuffle, " data ", Join(flags.input.data, " "));
+  options.fingerprint = Fingerprint(settings);
   options.progress = [&](const train::Progress& progress) { view.Show(progress); };
   options.stop = &door.stop;
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) TRY(door.files.Remove(flags.checkpoint));
@@ -279,16 +281,18 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
   if (!flags.out.empty()) {
     TRY(model::SaveModel(door.files, flags.out, *model, parameters, description, {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
-    TRY(base::WriteAtomic(door.files, flags.out + ".toml", [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
   }
+  if (to_file) TRY(base::WriteAtomic(door.files, flags.out + ".toml", [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
   if (!flags.test.empty()) {
     InputFlags test;
     test.data = {flags.test};
     test.reader.grow = false;
+    test.reader.labelled = flags.input.reader.labelled;
+    test.reader.max_bad_rows = flags.input.reader.max_bad_rows;
     const auto rows = TRY(test.Open(env, description));
-    outcome.test = TRY(train::Evaluate(env, *model, parameters, description, *rows));
+    outcome.test = TRY(train::Evaluate(env, *model, parameters, description, *rows, &door.stop));
   }
-  if (!flags.out.empty()) (void)door.files.Remove(lock_path);
+  if (to_file) (void)door.files.Remove(lock_path);
   outcome.seconds = base::Seconds(door.clock.Now() - started);
   return Show(door, flags, *model, parameters, outcome, view.curve());
 }

@@ -21,6 +21,11 @@ struct Door {
   const std::atomic<bool>& stop;  // set by Ctrl-C or SIGTERM
 
   base::Env env(base::Executor& executor) const { return {files, clock, log, executor, faults}; }
+  // kStopped once somebody asked for it; for loops over blocks.
+  Result<void> GoOn() const {
+    if (stop.load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
+    return {};
+  }
 };
 
 struct Verb {

@@ -104,7 +104,7 @@ TEST(Settings, RefusesUnknownNamesWithTheNearestMatch) {
   const std::string file = scratch.Write("c.toml", "epochs = 2\nraet = 1\n");
   const auto result = Example().Parse({"--config", file});
   EXPECT_EQ(result.error().code, Code::kInvalid);
-  EXPECT_EQ(result.error().text, Str(file, ":2:8: key 'raet' is unknown; see --help"));
+  EXPECT_EQ(result.error().text, Str(file, ":2:8: key 'raet' is unknown; did you mean 'rate'?"));
 }
 
 TEST(Settings, SaysEverythingThatIsWrongAtOnce) {

@@ -83,7 +83,8 @@ TEST(Nearest, FindsTheWordThatWasMeant) {
   EXPECT_EQ(Nearest("epoch", flags), "epochs");
   EXPECT_EQ(Nearest("optimiser", flags), "optimizer");
   EXPECT_EQ(Nearest("standardize", flags), "standardise");
-  EXPECT_EQ(Nearest("rtae", flags), "");  // two edits of four letters could be anything
+  EXPECT_EQ(Nearest("rtae", flags), "rate");  // two letters swapped
+  EXPECT_EQ(Nearest("rxxe", flags), "");      // two wrong of four could be anything
   EXPECT_EQ(Nearest("rat", flags), "rate");
 }
 

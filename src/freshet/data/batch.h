@@ -38,8 +38,10 @@ struct Batch {
     if (weights != nullptr) part.weights += begin;
     if (samples != nullptr) part.samples += begin;
     if (times != nullptr) part.times += begin;
-    if (sparse()) part.offsets += begin;
-    else part.dense += begin * width;
+    if (sparse())
+      part.offsets += begin;
+    else
+      part.dense += begin * width;
     return part;
   }
 };

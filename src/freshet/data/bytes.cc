@@ -69,23 +69,29 @@ class UnpackedStream final : public ByteStream {
       if (at_ == filled_) {
         filled_ = TRY(source_.Read(packed_));
         at_ = 0;
-        if (filled_ == 0) {
-          if (inside_) return Error{Code::kBadInput, Str(source_.path(), ": the ", Codec::kName, " data is cut off; the file is incomplete")};
-          ended_ = true;
-          break;
-        }
+      }
+      if (filled_ == 0 && !inside_) {
+        ended_ = true;
+        break;
       }
       const Step step = codec_.Go({packed_.data() + at_, filled_ - at_}, out.subspan(done));
+      // With no more bytes to give, a codec may still have some of its own to hand out.
+      if (filled_ == 0 && step.produced == 0 && step.state == Step::kGoesOn)
+        return Error{Code::kBadInput,
+                     Str(source_.path(), ": the ", Codec::kName, " data is cut off; the file is incomplete")};
       at_ += step.consumed;
       done += step.produced;
       packed_total_ += step.consumed;
       unpacked_total_ += step.produced;
       if (step.state == Step::kDamaged)
-        return Error{Code::kBadInput, Str(source_.path(), ": damaged ", Codec::kName, " data near byte ", packed_total_)};
+        return Error{Code::kBadInput,
+                     Str(source_.path(), ": damaged ", Codec::kName, " data near byte ", packed_total_)};
       inside_ = step.state == Step::kGoesOn;
       if (step.state == Step::kStreamEnd) codec_.Restart();
       if (unpacked_total_ > (1 << 20) && unpacked_total_ / 1000 > packed_total_)
-        return Error{Code::kBadInput, Str(source_.path(), ": unpacks to more than 1,000 times its size; refused as a decompression bomb, unpack it yourself if it is real")};
+        return Error{Code::kBadInput, Str(source_.path(),
+                                          ": unpacks to more than 1,000 times its size; refused as a decompression "
+                                          "bomb, unpack it yourself if it is real")};
     }
     return done;
   }
@@ -114,7 +120,8 @@ class Gzip {
     const auto room = stream_.avail_out;
     const int code = inflate(&stream_, Z_NO_FLUSH);
     return {in.size() - stream_.avail_in, room - stream_.avail_out,
-            code == Z_STREAM_END ? Step::kStreamEnd : (code == Z_OK || code == Z_BUF_ERROR ? Step::kGoesOn : Step::kDamaged)};
+            code == Z_STREAM_END ? Step::kStreamEnd
+                                 : (code == Z_OK || code == Z_BUF_ERROR ? Step::kGoesOn : Step::kDamaged)};
   }
 
  private:
@@ -175,10 +182,15 @@ Result<std::unique_ptr<ByteStream>> OpenBytes(base::Files& files, const std::str
   Source source(TRY(files.OpenRead(path)), path == "-" ? "standard input" : path);
   const std::string_view magic = TRY(source.Peek(6));
   std::unique_ptr<ByteStream> stream;
-  if (magic.starts_with("\x1f\x8b"sv)) stream = std::make_unique<UnpackedStream<Gzip>>(std::move(source));
-  else if (magic.starts_with("\xfd" "7zXZ\0"sv)) stream = std::make_unique<UnpackedStream<Xz>>(std::move(source));
-  else if (magic.starts_with("\x28\xb5\x2f\xfd"sv)) stream = std::make_unique<UnpackedStream<Zstd>>(std::move(source));
-  else stream = std::make_unique<PlainStream>(std::move(source));
+  if (magic.starts_with("\x1f\x8b"sv))
+    stream = std::make_unique<UnpackedStream<Gzip>>(std::move(source));
+  else if (magic.starts_with("\xfd"
+                             "7zXZ\0"sv))
+    stream = std::make_unique<UnpackedStream<Xz>>(std::move(source));
+  else if (magic.starts_with("\x28\xb5\x2f\xfd"sv))
+    stream = std::make_unique<UnpackedStream<Zstd>>(std::move(source));
+  else
+    stream = std::make_unique<PlainStream>(std::move(source));
   return stream;
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -19,7 +18,7 @@ struct BlockHead {
   std::uint64_t magic = kMagic;
   std::uint64_t rows = 0, entries = 0, width = 0;
   std::uint32_t has_weights = 0, has_times = 0;
-  std::uint64_t bytes = 0;  // of what follows
+  std::uint64_t bytes = 0;                   // of what follows
   std::uint32_t body_crc = 0, head_crc = 0;  // head_crc: of everything before it
 };
 static_assert(sizeof(BlockHead) == 56);
@@ -57,6 +56,19 @@ Result<void> ForEachArray(const BlockHead& head, auto& rows, F visit) {
   return visit(rows.values, head.entries);
 }
 
+// What a header promises; ~0 when that is more than can be counted.
+std::uint64_t BodyBytes(const BlockHead& head, Rows& rows) {
+  unsigned __int128 bytes = 0;
+  const unsigned __int128 dense = static_cast<unsigned __int128>(head.rows) * head.width;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+  if (head.rows > kMost || head.entries > kMost || dense > kMost) return ~std::uint64_t{0};
+  (void)ForEachArray(head, rows, [&](const auto& array, std::uint64_t count) -> Result<void> {
+    bytes += static_cast<unsigned __int128>(count) * sizeof(array[0]);
+    return {};
+  });
+  return static_cast<std::uint64_t>(bytes);
+}
+
 }  // namespace
 
 CacheWriter::CacheWriter(base::Files& files, std::string path, std::unique_ptr<base::OutputFile> file)
@@ -89,7 +101,8 @@ Result<void> CacheWriter::Append(const Rows& rows) {
   blocks_.push_back(head.rows);
   TRY(file_->Write(std::as_bytes(std::span(&head, 1))));
   offset_ += sizeof head + head.bytes;
-  return ForEachArray(head, rows, [&](const auto& array, std::uint64_t) { return file_->Write(std::as_bytes(array.span())); });
+  return ForEachArray(head, rows,
+                      [&](const auto& array, std::uint64_t) { return file_->Write(std::as_bytes(array.span())); });
 }
 
 Result<void> CacheWriter::Close(const Description& description) {
@@ -106,29 +119,35 @@ Result<void> CacheWriter::Close(const Description& description) {
   TRY(file_->Sync());
   TRY(files_.Rename(draft_, path_));
   file_ = nullptr;
-  return {};
+  return files_.SyncDirectoryOf(path_);
 }
 
 bool CacheReader::Is(base::Files& files, const std::string& path) {
   if (path == "-") return false;
   const auto file = files.OpenRead(path);
   if (!file.ok() || !file.value()->size()) return false;
-  std::uint64_t magic = 0;
-  const auto got = file.value()->ReadAt(0, {reinterpret_cast<char*>(&magic), sizeof magic});
-  return got.ok() && magic == kMagic;
+  const std::uint64_t size = *file.value()->size();
+  const auto has_magic = [&](std::uint64_t offset) {
+    std::uint64_t magic = 0;
+    const auto got = file.value()->ReadAt(offset, {reinterpret_cast<char*>(&magic), sizeof magic});
+    return got.ok() && magic == kMagic;
+  };
+  return size >= sizeof kMagic && (has_magic(0) || has_magic(size - sizeof kMagic));
 }
 
 Result<std::unique_ptr<CacheReader>> CacheReader::Open(base::Files& files, const std::string& path) {
-  std::unique_ptr<CacheReader> reader(new CacheReader(path, TRY(files.OpenRead(path))));
+  auto file = TRY(files.OpenRead(path));
+  std::unique_ptr<CacheReader> reader(new CacheReader(path, std::move(file)));
   const auto corrupt = [&](const auto&... why) {
     return Error{Code::kCorrupt, Str(path, ": ", why..., "; delete this cache and it will be written anew")};
   };
-  const std::uint64_t size = reader->file_->size().value_or(0);
+  const std::uint64_t size = reader->size_ = reader->file_->size().value_or(0);
   Trailer trailer{};
   if (size < sizeof trailer) return corrupt("too short for a cache");
   TRY(reader->file_->ReadAt(size - sizeof trailer, {reinterpret_cast<char*>(&trailer), sizeof trailer}));
   if (trailer.magic != kMagic) return corrupt("not a finished cache");
-  if (trailer.footer_bytes > size || trailer.footer_offset > size - trailer.footer_bytes) return corrupt("its footer lies outside the file");
+  if (trailer.footer_bytes > size || trailer.footer_offset > size - trailer.footer_bytes)
+    return corrupt("its footer lies outside the file");
   std::string footer(trailer.footer_bytes, '\0');
   TRY(reader->file_->ReadAt(trailer.footer_offset, footer));
   if (base::Crc32cOf(std::span(footer)) != trailer.footer_crc) return corrupt("its footer is damaged");
@@ -164,29 +183,40 @@ Result<bool> CacheReader::Next(Rows& rows) {
 }
 
 Result<void> CacheReader::ReadBlock(std::uint64_t offset, Rows& rows) const {
-  const auto corrupt = [&](std::string_view why) { return Error{Code::kCorrupt, Str(path_, ": block at byte ", offset, ": ", why, "; delete this cache and it will be written anew")}; };
+  const auto corrupt = [&](std::string_view why) {
+    return Error{Code::kCorrupt,
+                 Str(path_, ": block at byte ", offset, ": ", why, "; delete this cache and it will be written anew")};
+  };
   BlockHead head;
-  if (TRY(file_->ReadAt(offset, {reinterpret_cast<char*>(&head), sizeof head})) != sizeof head) return corrupt("cut off");
+  if (TRY(file_->ReadAt(offset, {reinterpret_cast<char*>(&head), sizeof head})) != sizeof head)
+    return corrupt("cut off");
   if (head.magic != kMagic || head.head_crc != HeadCrc(head)) return corrupt("its header is damaged");
+  // A header can be whole and still lie; nothing is allocated that the file cannot hold.
+  if (head.bytes > size_ - sizeof head || offset > size_ - sizeof head - head.bytes) return corrupt("cut off");
+  if (BodyBytes(head, rows) != head.bytes) return corrupt("its header does not fit its size");
   std::uint64_t at = offset + sizeof head;
   std::uint32_t crc = 0;
   rows.width = head.width;
   TRY(ForEachArray(head, rows, [&](auto& array, std::uint64_t count) -> Result<void> {
     array.Resize(count);
     const auto bytes = std::as_writable_bytes(array.span());
-    if (TRY(file_->ReadAt(at, {reinterpret_cast<char*>(bytes.data()), bytes.size()})) != bytes.size()) return corrupt("cut off");
+    if (TRY(file_->ReadAt(at, {reinterpret_cast<char*>(bytes.data()), bytes.size()})) != bytes.size())
+      return corrupt("cut off");
     crc = base::Crc32c(bytes, crc);
     at += bytes.size();
     return {};
   }));
   if (crc != head.body_crc) return corrupt("damaged");
+  if (head.width == 0 && rows.offsets.back() != head.entries) return corrupt("its rows do not fit its entries");
   return {};
 }
 
 Result<void> CacheReader::Finish(Rows&) { return {}; }
 
 Result<void> CacheReader::Seek(const Position& position) {
-  if (position.block > order_.size()) return Error{Code::kBadInput, Str(path_, ": has ", order_.size(), " blocks, the earlier run stopped after ", position.block)};
+  if (position.block > order_.size())
+    return Error{Code::kBadInput,
+                 Str(path_, ": has ", order_.size(), " blocks, the earlier run stopped after ", position.block)};
   next_ = first_ = position.block;
   return {};
 }

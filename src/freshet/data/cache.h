@@ -1,8 +1,6 @@
 #pragma once
 
 #include <atomic>
-
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +14,7 @@ namespace freshet::data {
 // A cache holds parsed rows, so that later passes read instead of parse. docs/formats.md describes the file: blocks of
 // rows, each with a checksum, then the description and the list of blocks, so that blocks can be read in any order.
 
-// Writes a cache, one block at a time. The file takes its name only when Close succeeds.
+// Writes a cache, one block at a time. The file takes its name only when all of it is on the disk.
 class CacheWriter {
  public:
   static Result<std::unique_ptr<CacheWriter>> Create(base::Files& files, std::string path);
@@ -38,7 +36,7 @@ class CacheReader final : public RowSource {
  public:
   // kCorrupt when the file is damaged, unfinished or of another version.
   static Result<std::unique_ptr<CacheReader>> Open(base::Files& files, const std::string& path);
-  // Does the file begin like a cache?
+  // Does the file begin like a cache, or, if it has no blocks, end like one?
   static bool Is(base::Files& files, const std::string& path);
 
   Description& description() { return description_; }
@@ -51,11 +49,13 @@ class CacheReader final : public RowSource {
   std::optional<double> Fraction(const Position& position) const override;
 
  private:
-  CacheReader(std::string path, std::unique_ptr<base::InputFile> file) : path_(std::move(path)), file_(std::move(file)) {}
+  CacheReader(std::string path, std::unique_ptr<base::InputFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
   Result<void> ReadBlock(std::uint64_t offset, Rows& rows) const;
 
   const std::string path_;
   const std::unique_ptr<base::InputFile> file_;
+  std::uint64_t size_ = 0;
   Description description_;
   std::vector<std::uint64_t> offsets_, counts_;
   std::vector<std::uint64_t> order_;

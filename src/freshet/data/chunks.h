@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,13 +17,16 @@ struct Part {
   std::uint64_t index = 0, count = 1;
 };
 
-// Cuts one or many files, one after another, into chunks of whole lines or records.
+// Cuts one or many files, one after another, into chunks of whole lines or records. Left out are a byte-order mark
+// before text and, where there is one, the header of each file: the first line that is not blank, which has to be the
+// same in all.
 //
 // Parts: where every file can be read from anywhere, each part gets a range of bytes of about the same size, and a line
 // belongs to the part in which it begins; otherwise (pipes, compressed files) every reader reads everything and keeps
 // each count-th chunk. Either way each line belongs to exactly one part.
 //
-// Threads: Next from any thread; chunks are numbered in the order they were cut.
+// Threads: Next from any thread; chunks are numbered in the order they were cut. The rest one at a time.
+// Failure: kNotFound and kIo of the files; kBadInput for a line that does not end or a header unlike the first.
 class Chunks {
  public:
   struct Options {
@@ -32,16 +36,16 @@ class Chunks {
   };
   static Result<std::unique_ptr<Chunks>> Open(base::Files& files, std::vector<std::string> paths, Options options);
 
-  // The first bytes of the first file, up to the end of a line; for looking, does not move the reading position.
-  const std::string& head() const { return head_; }
+  // What a format is told by (see Head). Looking does not move the reading position.
+  Head head() const;
   const std::vector<std::string>& paths() const { return paths_; }
   // How far along a position is, from 0 to 1; nothing when the sizes are not known.
   std::optional<double> Fraction(const Position& position) const;
 
-  // How to cut; to be set before the first Next. `skip_lines` are left out at the start of every file (headers).
-  void SetCutting(Cutting cutting, std::uint64_t skip_lines);
+  // How to cut, and whether text has a header; to be said before the first Next.
+  void SetCutting(Cutting cutting, bool has_header);
 
-  // Reads the next chunk into rows.text (padded) and sets rows.begin, rows.sequence. False at the end.
+  // Reads the next chunk into rows.text (padded) and sets rows.begin, rows.end, rows.sequence. False at the end.
   Result<bool> Next(Rows& rows);
 
   // Goes on from a position (of a block boundary); Rewind is Seek to the very beginning.
@@ -49,32 +53,61 @@ class Chunks {
   Result<void> Rewind() { return Seek({}); }
 
  private:
+  struct Range {
+    std::uint64_t begin, end;
+  };
+  using Visit = std::function<bool(std::uint64_t offset, std::string_view piece)>;  // false: seen enough
+
   Chunks(base::Files& files, std::vector<std::string> paths, Options options)
       : files_(files), paths_(std::move(paths)), options_(options) {}
+  Result<void> ReadHead(bool seekable);
+
+  // From file to file.
   Result<bool> Cut(Rows& rows);
-  Result<void> OpenFile();
+  Result<void> OpenFile(std::uint64_t file);
+  Result<void> EnterFile();
+  Result<void> SkipPreamble();
+  Result<void> SkipHeader();
+
+  // This part's share of the current file; only where files can be read from anywhere.
+  Range ShareOfFile() const;
+  Range AlignToRecords(Range share) const;
+  Result<std::uint64_t> LineFrom(std::uint64_t offset) const;
+  Result<std::uint64_t> LinesBefore(std::uint64_t offset) const;
+  Result<void> ForEachPiece(Range range, const Visit& visit) const;
+
+  // Chunks of the current file.
+  Result<bool> CutFromFile(Rows& rows);
+  std::size_t CutAt(std::string_view text, bool at_end) const;
+  void HandOut(Rows& rows, std::size_t cut);
+  Error TooLong() const;
+
+  Result<std::size_t> Fill(std::span<char> out);
+  Result<std::string> Peek(std::size_t bytes);
+  void Advance(std::uint64_t bytes);
   Result<void> SkipTo(std::uint64_t offset);
-  Result<void> StartOfPart();
-  Result<std::size_t> Fill(std::uint64_t offset, std::span<char> out);
-  Result<std::size_t> CutAt(std::string_view bytes, bool at_end) const;
+
+  bool records() const { return cutting_.kind == Cutting::Kind::kRecords; }
+  bool quoted() const { return cutting_.kind == Cutting::Kind::kQuotedLines; }
 
   base::Files& files_;
   const std::vector<std::string> paths_;
   const Options options_;
-  std::string head_;
+  std::string head_;                    // padded
+  std::vector<std::uint64_t> sizes_;    // of each file, when all are seekable
+  std::optional<std::uint64_t> total_;  // of all together
   Cutting cutting_;
-  std::uint64_t skip_lines_ = 0;
-  std::vector<std::uint64_t> sizes_;     // of each file, when all are seekable
-  std::optional<std::uint64_t> total_;
+  bool has_header_ = false;
+  std::string header_;  // of the first file, if the head has the whole of it
 
   std::mutex mutex_;  // guards everything below
   std::unique_ptr<ByteStream> stream_;
-  Position next_;              // where the next chunk starts
-  std::uint64_t file_end_ = 0;   // this part's end within the current file
-  std::string carry_;          // of a stream: read but not yet handed out
+  Position next_;               // where the next chunk starts
+  bool entered_ = false;        // the current file's preamble is behind us and file_end_ is known
+  std::uint64_t file_end_ = 0;  // this part's end within the current file
+  std::string carry_;           // of a stream: read but not yet handed out
   bool carry_ended_ = false;
   std::uint64_t sequence_ = 0;
-  bool fresh_file_ = true;
 };
 
 }  // namespace freshet::data

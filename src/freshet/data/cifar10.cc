@@ -18,8 +18,8 @@ unsigned LabelByte(std::string_view record) { return static_cast<unsigned char>(
 
 class Cifar10Parser final : public Parser {
  public:
-  explicit Cifar10Parser(const Description& description)
-      : scale_(static_cast<float>(description.scale)), expected_(description.labels.Expected()) {
+  Cifar10Parser(const Description& description, bool labelled)
+      : labelled_(labelled), scale_(static_cast<float>(description.scale)), expected_(description.labels.Expected()) {
     for (unsigned byte = 0; byte < kClasses; ++byte) mapped_[byte] = description.labels.Map(byte);
   }
 
@@ -28,9 +28,9 @@ class Cifar10Parser final : public Parser {
   void Parse(Rows& rows) const override {
     rows.width = kPixels;
     const std::string_view text(rows.text.data(), rows.text.size());
-    rows.lines = (text.size() + kRecordBytes - 1) / kRecordBytes;
     rows.dense.Reserve(rows.dense.size() + text.size());
-    for (std::uint64_t i = 0; i < rows.lines; ++i) ParseRecord(text.substr(i * kRecordBytes, kRecordBytes), i, rows);
+    for (std::uint64_t i = 0; i * kRecordBytes < text.size(); ++i)
+      ParseRecord(text.substr(i * kRecordBytes, kRecordBytes), i, rows);
   }
 
  private:
@@ -44,12 +44,14 @@ class Cifar10Parser final : public Parser {
       return bad(end, Str("found ", record.size(), " bytes, expected ", kRecordBytes, " (a label and 3x32x32 pixels)"));
     const unsigned byte = LabelByte(record);
     if (byte >= kClasses) return bad(record.data(), Str("label byte ", byte, ", expected 0 to ", kClasses - 1));
-    const float label = mapped_[byte];
-    if (!std::isfinite(label)) return bad(record.data(), Str("label ", byte, ", expected ", expected_));
+    float label = mapped_[byte];
+    if (!std::isfinite(label) && labelled_) return bad(record.data(), Str("label ", byte, ", expected ", expected_));
+    if (!std::isfinite(label)) label = std::nanf("");
     rows.labels.Append(label);
     AppendPixels(record.substr(1), scale_, rows.dense);
   }
 
+  const bool labelled_;
   const float scale_;
   const std::string expected_;
   std::array<float, kClasses> mapped_;  // the label that each byte stands for
@@ -65,7 +67,7 @@ bool LooksLike(const Head& head) {
   });
 }
 
-Result<void> Describe(const Head&, const InputOptions& options, base::Files&, Description& description) {
+Result<void> Describe(const Head& head, const InputOptions& options, base::Files&, Description& description) {
   description.dense = true;
   description.features = kPixels;
   description.shape = {3, 32, 32};
@@ -75,12 +77,12 @@ Result<void> Describe(const Head&, const InputOptions& options, base::Files&, De
   for (unsigned k = 0; k < kClasses; ++k) classes.push_back(Str(k));
   InputOptions settled = options;
   if (settled.task == Labels::Kind::kAuto) settled.task = Labels::Kind::kClasses;
-  return SettleLabels(settled, classes, description.labels);
+  return SettleLabels(head, settled, classes, description.labels);
 }
 
 Result<std::unique_ptr<Parser>> Make(const Head&, const Description& description, const InputOptions&, base::Files&,
-                                     bool) {
-  return std::unique_ptr<Parser>(std::make_unique<Cifar10Parser>(description));
+                                     bool labelled) {
+  return std::unique_ptr<Parser>(std::make_unique<Cifar10Parser>(description, labelled));
 }
 
 }  // namespace

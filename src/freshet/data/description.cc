@@ -20,13 +20,22 @@ bool ParseKind(const Json& text, const char* const (&names)[N], Kind& out) {
   return false;
 }
 
+// A whole number: the library would turn any other into one, however little sense that makes.
+template <class Number>
+Number Whole(const Json& json) {
+  if (!json.is_number_integer()) throw Json::type_error::create(302, "expected a whole number", &json);
+  return json.get<Number>();
+}
+
 // JSON is UTF-8; names from files of other encodings travel byte by byte as Latin-1 code points.
 std::string Utf8(const std::string& bytes) {
   std::string out;
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) out += c;
-    else (out += static_cast<char>(0xc0 | byte >> 6)) += static_cast<char>(0x80 | (byte & 0x3f));
+    if (byte < 0x80)
+      out += c;
+    else
+      (out += static_cast<char>(0xc0 | byte >> 6)) += static_cast<char>(0x80 | (byte & 0x3f));
   }
   return out;
 }
@@ -35,8 +44,10 @@ std::string Bytes(const std::string& utf8) {
   std::string out;
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const auto byte = static_cast<unsigned char>(utf8[i]);
-    if (byte < 0x80 || i + 1 >= utf8.size()) out += utf8[i];
-    else out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
+    if (byte < 0x80 || i + 1 >= utf8.size())
+      out += utf8[i];
+    else
+      out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
   }
   return out;
 }
@@ -47,7 +58,7 @@ std::string Description::ToJson() const {
   Json json;
   json["version"] = kVersion;
   json["format"] = format;
-  json["delimiter"] = delimiter;
+  json["delimiter"] = Utf8(delimiter);
   json["header"] = header;
   json["columns"] = Json::array();
   for (const Column& column : columns)
@@ -94,30 +105,32 @@ Result<Description> Description::Load(const TensorFile& file) {
   if (!json.is_object()) return corrupt("not a JSON object");
   Description d;
   try {  // the JSON library's own errors end here
-    const int version = json.at("version");
+    const int version = Whole<int>(json.at("version"));
     if (version != kVersion) return corrupt(Str("version ", version, ", this program reads ", kVersion));
     d.format = json.at("format");
-    d.delimiter = json.at("delimiter");
+    d.delimiter = Bytes(json.at("delimiter"));
     d.header = json.at("header");
     for (const Json& column : json.at("columns")) {
       Column::Kind kind{};
       if (!ParseKind(column.at("kind"), kColumnKinds, kind)) return corrupt("unknown kind of column");
       d.columns.push_back({Bytes(column.at("name")), kind});
     }
-    d.index_base = json.at("index_base");
-    d.bits = json.at("bits");
+    d.index_base = Whole<int>(json.at("index_base"));
+    d.bits = Whole<int>(json.at("bits"));
     if (!ParseKind(json.at("labels").at("kind"), kLabelKinds, d.labels.kind)) return corrupt("unknown kind of label");
     d.labels.positive = Bytes(json.at("labels").at("positive"));
     for (const Json& name : json.at("labels").at("names")) d.labels.names.push_back(Bytes(name));
     d.labels.Index();
     d.dense = json.at("dense");
-    d.features = json.at("features");
-    d.shape = json.at("shape").get<std::vector<std::uint64_t>>();
+    d.features = Whole<std::uint64_t>(json.at("features"));
+    for (const Json& extent : json.at("shape")) d.shape.push_back(Whole<std::uint64_t>(extent));
     d.scale = json.at("scale");
     d.standardise = json.at("standardise");
     d.joint_ids = json.at("joint_ids");
-    const std::size_t dictionaries = json.at("dictionaries");
-    if (d.bits < 0 || d.bits > 31 || dictionaries > 64 || d.features > (1u << 28)) return corrupt("a number out of range");
+    const auto dictionaries = Whole<std::uint64_t>(json.at("dictionaries"));
+    if (d.bits < 0 || d.bits > 31 || d.index_base < 0 || d.index_base > 1 || dictionaries > 64 ||
+        d.features > (1u << 28))
+      return corrupt("a number out of range");
     for (std::size_t i = 0; i < dictionaries; ++i) {
       const auto bytes = TRY(file.Values<std::uint8_t>(Str("input.dictionary.", i)));
       d.dictionaries.push_back(TRY(Dictionary::Deserialize(std::as_bytes(std::span(bytes)))));

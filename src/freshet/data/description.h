@@ -24,22 +24,22 @@ struct Column {
 struct Description {
   static constexpr int kVersion = 1;
 
-  std::string format;      // libsvm, csv, vw, ratings, idx, cifar10
-  std::string delimiter;   // between columns (csv, ratings)
-  bool header = false;     // the first line names the columns (csv)
+  std::string format;           // libsvm, csv, vw, ratings, idx, cifar10
+  std::string delimiter;        // between columns (csv, ratings)
+  bool header = false;          // the first line names the columns (csv)
   std::vector<Column> columns;  // csv
-  int index_base = 1;      // what the first feature is called (libsvm)
-  int bits = 0;            // features are hashed to 2^bits; 0: they are not
+  int index_base = 1;           // what the first feature is called (libsvm)
+  int bits = 0;                 // features are hashed to 2^bits; 0: they are not
   Labels labels;
 
-  bool dense = false;            // rows have `features` numbers each
-  std::uint64_t features = 0;    // width of a dense row; numeric columns of a sparse one
+  bool dense = false;                // rows have `features` numbers each
+  std::uint64_t features = 0;        // width of a dense row; numeric columns of a sparse one
   std::vector<std::uint64_t> shape;  // of a dense row, e.g. channels, height, width
-  double scale = 1;              // raw values are multiplied by this (pixels: 1/255)
-  bool standardise = false;      // the first `features` entries of a row go through `moments`
+  double scale = 1;                  // raw values are multiplied by this (pixels: 1/255)
+  bool standardise = false;          // the first `features` entries of a row go through `moments`
   Moments moments;
   std::vector<Dictionary> dictionaries;  // ratings: users and items; csv: categories
-  bool joint_ids = false;        // users and items share one index space (factorization machines)
+  bool joint_ids = false;                // users and items share one index space (factorization machines)
 
   // As tensors and metadata of a model file, and back.
   void Save(Metadata& metadata, std::vector<Tensor>& tensors, std::vector<std::string>& storage) const;

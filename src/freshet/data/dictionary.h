@@ -29,8 +29,8 @@ class Dictionary {
   std::size_t Slot(std::string_view name, std::uint64_t hash) const;
   void Grow();
 
-  std::string bytes_;                // all names, one after another
-  std::vector<std::uint64_t> ends_;  // where each ends in bytes_
+  std::string bytes_;                 // all names, one after another
+  std::vector<std::uint64_t> ends_;   // where each ends in bytes_
   std::vector<std::uint32_t> slots_;  // open addressing: number + 1, or 0 for free
 };
 

@@ -38,8 +38,8 @@ class Driver {
         changed_.notify_all();
       } else if (!read_all_ && !free_.empty()) {
         ParseAhead(lock);
-      } else if (read_all_ && parsing_ == 0 && parsed_.empty()) {
-        return;  // whoever has the last turn finishes it
+      } else if (read_all_ && parsing_ == 0 && (parsed_.empty() || !in_turn_)) {
+        return;  // whoever has the last turn finishes it; blocks behind one that could not be read never get theirs
       } else {
         changed_.wait(lock);
       }
@@ -110,7 +110,8 @@ Result<void> DriveInOrder(base::Executor& executor, RowSource& source, const Blo
   return Driver(executor, source, in_order, nullptr).Run();
 }
 
-Result<void> DriveShared(base::Executor& executor, RowSource& source, const BlockWork& in_order, const SharedWork& at_once) {
+Result<void> DriveShared(base::Executor& executor, RowSource& source, const BlockWork& in_order,
+                         const SharedWork& at_once) {
   return Driver(executor, source, in_order, &at_once).Run();
 }
 

@@ -13,8 +13,10 @@ namespace freshet::data {
 using BlockWork = std::function<Result<void>(Rows& rows)>;
 Result<void> DriveInOrder(base::Executor& executor, RowSource& source, const BlockWork& in_order);
 
-// As above; afterwards each block also goes through `at_once`, many at the same time on different threads (0 … width-1).
+// As above; afterwards each block also goes through `at_once`, many at the same time on different threads (0 …
+// width-1).
 using SharedWork = std::function<Result<void>(int thread, Rows& rows)>;
-Result<void> DriveShared(base::Executor& executor, RowSource& source, const BlockWork& in_order, const SharedWork& at_once);
+Result<void> DriveShared(base::Executor& executor, RowSource& source, const BlockWork& in_order,
+                         const SharedWork& at_once);
 
 }  // namespace freshet::data

@@ -15,26 +15,26 @@ namespace freshet::data {
 // What a user may say about the input; what is not said is inferred from the head of the data.
 struct InputOptions {
   std::string format = "auto";
-  std::string label;               // column by name or by number from 1 (negative: from the end); csv
-  std::string delimiter;           // "" infers; "\t" or "tab" is a tab
-  std::string header = "auto";     // auto, yes, no
+  std::string label;                     // column by name or by number from 1 (negative: from the end), or "none"; csv
+  std::string delimiter;                 // "" infers; "\t" or "tab" is a tab
+  std::string header = "auto";           // auto, yes, no
   std::vector<std::string> categorical;  // columns to treat as categories though they look like numbers
   std::vector<std::string> ignore;       // columns to leave out
   std::string weight_column, time_column;
-  std::string labels_path;         // idx: the file of labels
-  std::string positive;            // one class against the rest
+  std::string labels_path;           // idx: the file of labels
+  std::string positive;              // one class against the rest
   std::vector<std::string> classes;  // label values in order
   Labels::Kind task = Labels::Kind::kAuto;
-  int index_base = -1;             // libsvm: 0 or 1; -1 infers
+  int index_base = -1;  // libsvm: 0 or 1; -1 infers
   int bits = 0;
-  bool standardise = true;         // numeric columns of tables
+  bool standardise = true;  // numeric columns of tables
   bool joint_ids = false;
 };
 
 // How a stream of bytes may be cut into chunks that can be parsed alone.
 struct Cutting {
   enum class Kind { kLines, kQuotedLines, kRecords } kind = Kind::kLines;
-  std::uint64_t header_bytes = 0;  // before the first record
+  std::uint64_t header_bytes = 0;  // before the first record; a file that has some cannot be one of several
   std::uint64_t record_bytes = 0;
 };
 
@@ -45,14 +45,15 @@ class Parser {
  public:
   virtual ~Parser() = default;
   // Parses rows.text (whole lines or records; readable for kPadding bytes past its end, which are newlines) and appends
-  // to rows; sets rows.lines. rows.begin says where the chunk stands in its file.
+  // to rows. rows.begin says where the chunk stands in its file.
   virtual void Parse(Rows& rows) const = 0;
   virtual Cutting cutting() const { return {}; }
 
   static constexpr std::size_t kPadding = 64;
 };
 
-// The beginning of the first file, decompressed and padded; whole lines where the format has lines.
+// The beginning of the first file: unpacked, without a byte-order mark, whole lines if it is text, and padded like a
+// chunk.
 struct Head {
   std::string_view bytes;
   std::string path;
@@ -66,8 +67,9 @@ struct Format {
   bool (*looks_like)(const Head& head);
   // Fills in the description from the head and the options. kBadInput with file:line:column when the head is malformed.
   Result<void> (*describe)(const Head& head, const InputOptions& options, base::Files& files, Description& description);
-  // `labelled` false: rows may come without a label (predict). `head` is the first bytes of the very data to be parsed,
-  // for formats whose header must match or that have companions (idx labels).
+  // `labelled` false: rows may come without a label, and one that is not known counts as none (predict). `head` is the
+  // first bytes of the very data to be parsed, for formats whose header must match or that have companions (idx
+  // labels).
   Result<std::unique_ptr<Parser>> (*make)(const Head& head, const Description& description, const InputOptions& options,
                                           base::Files& files, bool labelled);
 };
@@ -76,8 +78,12 @@ std::span<const Format> Formats();
 Result<const Format*> FindFormat(std::string_view name);
 Result<const Format*> SniffFormat(const Head& head);
 
-// The labels as `options` states them and `seen` shows them (see Labels::Settle).
-Result<void> SettleLabels(const InputOptions& options, const std::vector<std::string>& seen, Labels& labels);
+// The labels as `options` states them and `seen` in the head shows them (see Labels::Settle).
+Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen,
+                          Labels& labels);
+
+// kInvalid unless features can be hashed to 2^bits; 0 means that they are not.
+Result<void> CheckBits(int bits);
 
 // Helps parsers note a bad row: the row [begin, end) with the mistake at `at`.
 void NoteBadRow(Rows& rows, std::uint64_t line, const char* begin, const char* end, const char* at, std::string what);

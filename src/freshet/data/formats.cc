@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "data/format.h"
@@ -21,18 +22,39 @@ Result<const Format*> FindFormat(std::string_view name) {
   return Error{Code::kInvalid, Str("format ", Quoted(name), " is unknown; expected auto, ", Join(names, ", "))};
 }
 
+namespace {
+
+bool IsCommentOrBlank(std::string_view line) { return Trim(line).empty() || Trim(line).front() == '#'; }
+
+}  // namespace
+
 Result<const Format*> SniffFormat(const Head& head) {
+  const auto lines = Split(head.bytes, '\n');
+  if (std::all_of(lines.begin(), lines.end(), IsCommentOrBlank))
+    return Error{Code::kBadInput, Str(head.path, ":1:1: found only comments and blank lines, expected rows of data")};
   for (const Format& format : Formats())
     if (format.looks_like(head)) return &format;
-  return Error{Code::kBadInput, Str(head.path, ": cannot tell what format this is; it begins with ",
-                                    Quoted(head.bytes.substr(0, 40)), "; say it with --format")};
+  return Error{Code::kBadInput, Str(head.path, ":1:1: found ", Quoted(head.bytes.substr(0, 40)),
+                                    ", expected a format that we know; say which with --format")};
 }
 
-Result<void> SettleLabels(const InputOptions& options, const std::vector<std::string>& seen, Labels& labels) {
+Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen,
+                          Labels& labels) {
   labels.kind = options.task;
   labels.positive = options.positive;
   labels.names = options.classes;
-  return labels.Settle(seen);
+  const bool told = labels.kind == Labels::Kind::kReal || !labels.positive.empty() || !labels.names.empty();
+  if (seen.empty() && !told)
+    return Error{Code::kBadInput, Str(head.path, ":1:1: found no row with a label, expected at least one")};
+  const auto result = labels.Settle(seen);
+  if (!result.ok()) return Error{result.error().code, Str(head.path, ": ", result.error().text)};
+  return {};
+}
+
+Result<void> CheckBits(int bits) {
+  constexpr int kMost = 31;  // indices have 32 bits, of which one value is taken (kUnseen)
+  if (bits < 0 || bits > kMost) return Error{Code::kInvalid, Str("--bits ", bits, ", expected 1 to ", kMost)};
+  return {};
 }
 
 void NoteBadRow(Rows& rows, std::uint64_t line, const char* begin, const char* end, const char* at, std::string what) {

@@ -14,12 +14,10 @@ namespace freshet::data {
 //   sea         CSV x1,x2,x3,label. Label 1 when x1 + x2 > theta, which is 8, 9, 7, 9.5 in turn; 10 % noise.
 //               (Street and Kim, "A Streaming Ensemble Algorithm for Large-Scale Classification", 2001)
 //   hyperplane  CSV x1,…,label. Label 1 above a plane through the middle that turns steadily; 5 % noise.
-//   url-like    LIBSVM with the shape of the URL Reputation set: 3,231,961 features, about 100 of them in a row, a
-//   third
-//               of the labels +1, by a linear model; 3 % noise.
-//   ratings     user::item::rating::timestamp with few popular items and users and many others (low numbers are
-//   popular);
-//               mean 3.5, biases, 8 factors and noise of sd 0.7, rounded to 1 … 5.
+//   url-like    LIBSVM with the shape of the URL Reputation set: 3,231,961 features, about 100 of them in a row; a
+//               third of the labels are +1, by a linear model; 3 % noise.
+//   ratings     user::item::rating::timestamp. A few users and items are popular (those with low numbers), many are
+//               not. Mean 3.5, biases, 8 factors and noise of sd 0.7, rounded to 1 … 5.
 struct GenerateOptions {
   std::string kind;
   std::uint64_t rows = 0;

@@ -1,6 +1,6 @@
 // The idx format of MNIST: 00 00 type dimensions, then each dimension as a big-endian u32, then the bytes. Images have
 // two dimensions or more, the first of which counts them; their labels stand in a file of one dimension beside them.
-// A parser serves one file of images, since its labels go by the record's number.
+// A parser serves one file of images, since the header and the labels are of that one.
 
 #include <algorithm>
 #include <array>
@@ -152,10 +152,11 @@ Result<void> CheckSize(base::Files& files, const std::string& path, const IdxHea
 class IdxParser final : public Parser {
  public:
   // `labels`: one byte a record, or nothing when there are none.
-  IdxParser(IdxHeader header, std::string labels, const Description& description)
+  IdxParser(IdxHeader header, std::string labels, const Description& description, bool labelled)
       : header_(std::move(header)),
         record_bytes_(header_.record_bytes()),
         labels_(std::move(labels)),
+        labelled_(labelled),
         scale_(static_cast<float>(description.scale)),
         expected_(description.labels.Expected()) {
     for (std::size_t byte = 0; byte < mapped_.size(); ++byte)
@@ -169,16 +170,9 @@ class IdxParser final : public Parser {
   void Parse(Rows& rows) const override {
     rows.width = record_bytes_;
     const std::string_view text(rows.text.data(), rows.text.size());
-    rows.lines = (text.size() + record_bytes_ - 1) / record_bytes_;
-    if (text.empty()) return;
-    if (rows.begin.file > 0) {
-      NoteBadRow(rows, 0, text.data(), text.data(), text.data(),
-                 "a second file of images, expected one, since labels go by record");
-      return;
-    }
     rows.dense.Reserve(rows.dense.size() + text.size());
     const std::uint64_t first = (rows.begin.offset - std::min(rows.begin.offset, header_.bytes())) / record_bytes_;
-    for (std::uint64_t i = 0; i < rows.lines; ++i)
+    for (std::uint64_t i = 0; i * record_bytes_ < text.size(); ++i)
       ParseRecord(text.substr(i * record_bytes_, record_bytes_), i, first + i, rows);
   }
 
@@ -198,8 +192,9 @@ class IdxParser final : public Parser {
     if (!labels_.empty()) {
       const auto byte = static_cast<unsigned char>(labels_[number]);
       label = mapped_[byte];
-      if (!std::isfinite(label))
+      if (!std::isfinite(label) && labelled_)
         return bad(record.data(), Str("label ", static_cast<int>(byte), ", expected ", expected_));
+      if (!std::isfinite(label)) label = std::nanf("");
     }
     rows.labels.Append(label);
     AppendPixels(record, scale_, rows.dense);
@@ -208,6 +203,7 @@ class IdxParser final : public Parser {
   const IdxHeader header_;
   const std::uint64_t record_bytes_;
   const std::string labels_;
+  const bool labelled_;
   const float scale_;
   const std::string expected_;
   std::array<float, 256> mapped_;  // the label that each byte stands for
@@ -236,7 +232,7 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
     if (present[byte]) seen.push_back(Str(byte));
   InputOptions settled = options;
   if (settled.task == Labels::Kind::kAuto) settled.task = Labels::Kind::kClasses;
-  return SettleLabels(settled, seen, description.labels);
+  return SettleLabels(head, settled, seen, description.labels);
 }
 
 Result<std::unique_ptr<Parser>> Make(const Head& head, const Description& description, const InputOptions& options,
@@ -250,7 +246,8 @@ Result<std::unique_ptr<Parser>> Make(const Head& head, const Description& descri
   const bool found = !path.empty() && files.Exists(path);
   if (!found && (labelled || !options.labels_path.empty())) return NoLabels(head.path, path);
   std::string labels = found ? TRY(ReadLabels(files, path, header.records, head.path)) : "";
-  return std::unique_ptr<Parser>(std::make_unique<IdxParser>(std::move(header), std::move(labels), description));
+  return std::unique_ptr<Parser>(
+      std::make_unique<IdxParser>(std::move(header), std::move(labels), description, labelled));
 }
 
 }  // namespace

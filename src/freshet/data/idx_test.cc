@@ -82,7 +82,6 @@ TEST_F(Idx, ReadsPixelsFromZeroToOne) {
   const Rows rows = ParseText(*parser, kPixels, kFirstRecord);
   ASSERT_TRUE(rows.bad.empty()) << rows.bad[0].what;
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows.lines, 3u);
   EXPECT_EQ(rows.width, 4u);
   EXPECT_EQ(rows.labels[0], 2);  // 7 is the third class
   EXPECT_EQ(rows.labels[1], 0);
@@ -220,13 +219,6 @@ TEST_F(Idx, SaysWhichRecordIsCutOffTooManyOrWronglyLabelled) {
   WritePair(kImages, Header({3}) + "\x07\xff\x02"s);
   ExpectBadRow(*idx_.Make(kImages, true, images_).value(),
                {"label", kPixels, 1, 1, "record 2: label 255, expected one of 0, 2, 7", 2});
-}
-
-TEST_F(Idx, RefusesRecordsOfASecondFile) {
-  Describe();
-  const Rows rows = ParseText(*idx_.Make(kImages, true, images_).value(), kPixels, {.file = 1, .offset = 16});
-  EXPECT_EQ(rows.size(), 0u);
-  EXPECT_EQ(rows.bad.size(), 1u);
 }
 
 TEST_F(Idx, IsToldByItsMagic) {

@@ -43,6 +43,7 @@ Result<void> Labels::Settle(const std::vector<std::string>& seen) {
   for (const std::string& text : seen) {
     double number = 0;
     const bool is_number = ParseNumber(text, number);
+    if (is_number && !std::isfinite(number)) continue;  // the parser will refuse the row
     all_numbers &= is_number;
     all_whole &= is_number && number == std::floor(number);
     distinct.push_back(CanonicalLabel(text));
@@ -72,6 +73,10 @@ Result<void> Labels::Settle(const std::vector<std::string>& seen) {
     if (kind == Kind::kBinary && names.size() == 1 && names[0] == "0") names = {"0", "1"};
   } else {
     for (std::string& name : names) name = CanonicalLabel(name);
+    std::vector<std::string> sorted = names;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return Error{Code::kInvalid, Str("--classes: ", Quoted(*twice), " stands twice")};
   }
   Index();
   if (kind == Kind::kBinary && names.size() != 2)

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "data/format.h"
+#include "data/lines.h"
 #include "data/number.h"
 
 namespace freshet::data {
@@ -13,12 +14,9 @@ namespace {
 // Without hashing the model has a weight for every index up to the largest; this bounds its memory.
 constexpr std::uint64_t kMostFeatures = 1u << 28;
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+constexpr float kNoLabel = std::numeric_limits<float>::quiet_NaN();
+
 bool EndsLine(const char* at) { return *at == '\n' || (*at == '\r' && at[1] == '\n'); }
-const char* SkipBlanks(const char* at) {
-  while (IsBlank(*at)) ++at;
-  return at;
-}
 const char* LineEnd(const char* at, const char* end) {
   const void* const found = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
   return found == nullptr ? end : static_cast<const char*>(found);
@@ -29,22 +27,19 @@ std::string_view TokenAt(const char* at, const char* end) {
   return {at, static_cast<std::size_t>(stop - at)};
 }
 
-// What is wrong with a row, and where.
-struct Mistake {
-  const char* at = nullptr;
-  std::string what;
-};
-
 class LibsvmParser final : public Parser {
  public:
-  LibsvmParser(const Description& description)
+  LibsvmParser(const Description& description, bool labelled)
       : labels_(description.labels),
+        labelled_(labelled),
         base_(static_cast<std::uint64_t>(description.index_base)),
         bits_(description.bits) {}
 
   void Parse(Rows& rows) const override {
-    if (bits_ > 0) ParseAll<true>(rows);
-    else ParseAll<false>(rows);
+    if (bits_ > 0)
+      ParseAll<true>(rows);
+    else
+      ParseAll<false>(rows);
   }
 
  private:
@@ -86,7 +81,6 @@ class LibsvmParser final : public Parser {
     }
     rows.indices.SetEnd(index);
     rows.values.SetEnd(value);
-    rows.lines = line;
   }
 
   // Reads one row and returns the start of the next. On a mistake the return value means nothing.
@@ -99,10 +93,19 @@ class LibsvmParser final : public Parser {
     };
     double number = 0;
     const char* next = ParseDouble(at, end, number);
-    if (next == nullptr || !(IsBlank(*next) || EndsLine(next)))
-      return wrong(at, Str("found ", Quoted(TokenAt(at, end)), ", expected a label (", labels_.Expected(), ") and a blank"));
-    label = labels_.Map(number);
-    if (!std::isfinite(label)) return wrong(at, Str("label ", Quoted(TokenAt(at, end)), ", expected ", labels_.Expected()));
+    if (!labelled_ && next != nullptr && *next == ':') [[unlikely]] {  // the row begins with its features
+      label = kNoLabel;
+      next = at;
+    } else if (next == nullptr || !(IsBlank(*next) || EndsLine(next))) {
+      return wrong(
+          at, Str("found ", Quoted(TokenAt(at, end)), ", expected a label (", labels_.Expected(), ") and a blank"));
+    } else {
+      label = labels_.Map(number);
+      if (!std::isfinite(label)) [[unlikely]] {
+        if (labelled_) return wrong(at, Str("label ", Quoted(TokenAt(at, end)), ", expected ", labels_.Expected()));
+        label = kNoLabel;
+      }
+    }
     at = SkipBlanks(next);
     if (*at == 'q' && std::string_view(at, 4) == "qid:") at = SkipBlanks(at + TokenAt(at, end).size());
     std::uint64_t least = base_;  // the smallest index that may come next
@@ -112,6 +115,10 @@ class LibsvmParser final : public Parser {
       std::uint64_t index = 0;
       next = ParseWhole(at, index);
       if (next == nullptr || *next != ':') [[unlikely]] {
+        if (IsBlank(*at)) {
+          at = SkipBlanks(at);
+          continue;
+        }
         if (EndsLine(at)) break;
         if (*at == '#') {
           at = LineEnd(at, end);
@@ -119,20 +126,27 @@ class LibsvmParser final : public Parser {
         }
         return wrong(at, Str("found ", Quoted(TokenAt(at, end)), ", expected index:value"));
       }
-      if (index < least) [[unlikely]] return wrong(at, IndexMistake(index, least));
+      if (index < least) [[unlikely]]
+        return wrong(at, IndexMistake(index, least));
       if (!kHashed && index - base_ >= kMostFeatures) [[unlikely]]
-        return wrong(at, Str("index ", index, " is too large for a model with one weight each (most ", kMostFeatures - 1 + base_,
-                             "), hash the features with --bits"));
-      const char* const value_begin = next + 1;
-      next = ParseDouble(value_begin, end, number);
-      if (next == nullptr || !(IsBlank(*next) || EndsLine(next)) || !std::isfinite(static_cast<float>(number))) [[unlikely]]
-        return wrong(value_begin, Str("found ", Quoted(TokenAt(value_begin, end)), ", expected a finite number"));
+        return wrong(at, Str("index ", index, " is too large for a model with one weight each (most ",
+                             kMostFeatures - 1 + base_, "), hash the features with --bits"));
       least = index + 1;
       *index_at++ = kHashed ? static_cast<std::uint32_t>(base::Hash64(index)) & ((1u << bits_) - 1)
                             : static_cast<std::uint32_t>(index - base_);
+      const char* const value_begin = next + 1;
+      if (static_cast<unsigned char>(*value_begin - '0') < 10 &&
+          value_begin[1] == ' ') {  // one digit: most of what there is
+        *value_at++ = static_cast<float>(*value_begin - '0');
+        at = value_begin + 2;
+        continue;
+      }
+      next = ParseDouble(value_begin, end, number);
+      if (next == nullptr || !(IsBlank(*next) || EndsLine(next)) || !std::isfinite(static_cast<float>(number)))
+          [[unlikely]]
+        return wrong(value_begin, Str("found ", Quoted(TokenAt(value_begin, end)), ", expected a finite number"));
       *value_at++ = static_cast<float>(number);
-      at = next;
-      while (IsBlank(*at)) ++at;
+      at = next + (*next == ' ' ? 1 : 0);
     }
     index_out = index_at;
     value_out = value_at;
@@ -140,12 +154,14 @@ class LibsvmParser final : public Parser {
   }
 
   std::string IndexMistake(std::uint64_t index, std::uint64_t least) const {
-    if (index < base_) return Str("index ", index, " where features count from ", base_, ", use --index-base 0 if they count from 0");
+    if (index < base_)
+      return Str("index ", index, " where features count from ", base_, ", use --index-base 0 if they count from 0");
     if (index + 1 == least) return Str("index ", index, " stands twice in the row, expected each once");
     return Str("index ", index, " after index ", least - 1, ", expected ascending order");
   }
 
   const Labels& labels_;
+  const bool labelled_;
   const std::uint64_t base_;
   const int bits_;
 };
@@ -162,18 +178,21 @@ bool LooksLike(const Head& head) {
     const std::string_view token = Trim(line.substr(blank));
     const std::size_t colon = token.find(':');
     return colon != std::string_view::npos && colon > 0 &&
-           (token.starts_with("qid:") || token.substr(0, colon).find_first_not_of("0123456789") == std::string_view::npos) &&
+           (token.starts_with("qid:") ||
+            token.substr(0, colon).find_first_not_of("0123456789") == std::string_view::npos) &&
            colon + 1 < token.size() && token[colon + 1] != ':';
   }
   return false;
 }
 
 Result<void> Describe(const Head& head, const InputOptions& options, base::Files&, Description& description) {
+  TRY(CheckBits(options.bits));
   std::vector<std::string> seen;
-  bool zero = false;
+  bool any = false, zero = false;
   for (std::string_view line : Split(head.bytes, '\n')) {
     line = Trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;
+    any = true;
     seen.emplace_back(line.substr(0, line.find_first_of(" \t")));
     double number = 0;
     if (!ParseNumber(seen.back(), number)) seen.pop_back();  // the parser will say what is wrong with it
@@ -181,11 +200,15 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   }
   description.index_base = options.index_base >= 0 ? options.index_base : (zero ? 0 : 1);
   description.bits = options.bits;
-  return SettleLabels(options, seen, description.labels);
+  if (!any)
+    return Error{Code::kBadInput,
+                 Str(head.path, ":1:1: found only comments and blank lines, expected label index:value …")};
+  return SettleLabels(head, options, seen, description.labels);
 }
 
-Result<std::unique_ptr<Parser>> Make(const Head&, const Description& description, const InputOptions&, base::Files&, bool) {
-  return std::unique_ptr<Parser>(std::make_unique<LibsvmParser>(description));
+Result<std::unique_ptr<Parser>> Make(const Head&, const Description& description, const InputOptions&, base::Files&,
+                                     bool labelled) {
+  return std::unique_ptr<Parser>(std::make_unique<LibsvmParser>(description, labelled));
 }
 
 }  // namespace

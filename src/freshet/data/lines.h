@@ -8,6 +8,8 @@ namespace freshet::data {
 
 // What the parsers of text formats share. Pointers are into a chunk, which is padded with newlines past its end.
 
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // what some programs put before UTF-8 text
+
 inline bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
 inline const char* SkipBlanks(const char* at) {
@@ -33,12 +35,39 @@ inline Line LineAt(const char* at, const char* end) {
   return {{at, static_cast<std::size_t>(stop - at)}, next};
 }
 
+// Finds line ends, piece by piece, from a place where a line begins. In quoted text a line end between quotes is none.
+class LineEnds {
+ public:
+  static constexpr std::size_t kNone = std::string_view::npos;
+  explicit LineEnds(bool quoted) : quoted_(quoted) {}
+
+  // Behind the first line end at or after `from` in the next piece, or kNone. After a find no further piece makes
+  // sense.
+  std::size_t First(std::string_view piece, std::size_t from = 0);
+  // Behind the last line end of the next piece, or kNone.
+  std::size_t Last(std::string_view piece);
+  void Skip(std::string_view piece);
+
+ private:
+  bool Plain(std::string_view piece) const;
+
+  const bool quoted_;
+  bool inside_ = false;
+};
+
+// Behind the first line that is not blank, which names the columns of a table; LineEnds::kNone when the text ends
+// first.
+std::size_t EndOfHeader(std::string_view text, bool quoted);
+
 // The text from `at` up to a blank or `end`.
 inline std::string_view WordAt(const char* at, const char* end) {
   const char* stop = at;
   while (stop < end && !IsBlank(*stop)) ++stop;
   return {at, static_cast<std::size_t>(stop - at)};
 }
+
+// What stood between quotes, with each doubled quote made one.
+std::string Undoubled(std::string_view text);
 
 // What is wrong with a row, and where; nothing is while `at` is null.
 struct Mistake {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
@@ -16,14 +17,29 @@ void Moments::Observe(const float* row) {
   double* const count = count_.data();
   double* const mean = mean_.data();
   double* const square = square_.data();
-  for (std::size_t j = 0; j < columns; ++j) {
-    const bool missing = std::isnan(row[j]);
-    const double seen = count[j] + (missing ? 0.0 : 1.0);
-    const double difference = missing ? 0.0 : row[j] - mean[j];
-    const double moved = mean[j] + difference / std::max(seen, 1.0);
-    square[j] += difference * (missing ? 0.0 : row[j] - moved);
-    mean[j] = moved;
-    count[j] = seen;
+  if (complete_) {
+    float probe = 0;  // becomes NaN if any value is
+#pragma omp simd reduction(+ : probe)
+    for (std::size_t j = 0; j < columns; ++j) probe += row[j] * 0.0f;
+    complete_ = !std::isnan(probe);
+  }
+  if (complete_) {  // one division for all columns
+    const double share = 1 / rows_;
+#pragma omp simd
+    for (std::size_t j = 0; j < columns; ++j) {
+      const double difference = row[j] - mean[j];
+      mean[j] += difference * share;
+      square[j] += difference * (row[j] - mean[j]);
+      count[j] = rows_;
+    }
+  } else {
+    for (std::size_t j = 0; j < columns; ++j) {
+      if (std::isnan(row[j])) continue;
+      count[j] += 1;
+      const double difference = row[j] - mean[j];
+      mean[j] += difference / count[j];
+      square[j] += difference * (row[j] - mean[j]);
+    }
   }
   if (rows_ >= next_refresh_) Refresh();
 }
@@ -33,7 +49,9 @@ void Moments::Refresh() {
     const double variance = square_[j] / std::max(count_[j], 1.0);
     shift_[j] = static_cast<float>(mean_[j]);
     // A column that has not varied yet says nothing: it becomes 0.
-    scale_[j] = variance > 1e-12 * mean_[j] * mean_[j] && variance > 0 ? static_cast<float>(1 / std::sqrt(variance)) : 0.0f;
+    const bool varies = variance > 1e-12 * mean_[j] * mean_[j] && variance > 0;
+    constexpr double kMost = std::numeric_limits<float>::max();
+    scale_[j] = varies ? static_cast<float>(std::min(1 / std::sqrt(variance), kMost)) : 0.0f;
   }
   next_refresh_ = std::max(rows_ + 1, std::floor(rows_ * 1.01));
 }
@@ -43,6 +61,7 @@ void Moments::Apply(float* row) const {
   const std::size_t columns = shift_.size();
   const float* const shift = shift_.data();
   const float* const scale = scale_.data();
+#pragma omp simd
   for (std::size_t j = 0; j < columns; ++j) {
     const float value = std::min(kFurthest, std::max(-kFurthest, (row[j] - shift[j]) * scale[j]));
     row[j] = std::isnan(row[j]) ? 0.0f : value;
@@ -70,6 +89,8 @@ Moments Moments::Load(const std::vector<double>& saved) {
   moments.shift_.assign(part(3), part(4));
   moments.scale_.assign(part(4), part(5));
   moments.next_refresh_ = saved.back();
+  moments.complete_ =
+      std::all_of(moments.count_.begin(), moments.count_.end(), [&](double c) { return c == moments.rows_; });
   return moments;
 }
 

@@ -14,12 +14,13 @@ namespace freshet::data {
 // Threads: one at a time.
 class Moments {
  public:
-  explicit Moments(std::size_t columns = 0);
+  Moments() = default;
+  explicit Moments(std::size_t columns);
   std::size_t columns() const { return mean_.size(); }
   double rows() const { return rows_; }
 
-  void Observe(const float* row);   // one row of columns() values
-  void Apply(float* row) const;     // in place
+  void Observe(const float* row);  // one row of columns() values
+  void Apply(float* row) const;    // in place
 
   // The state, for saving: 2 + 5 * columns numbers.
   std::vector<double> Save() const;
@@ -29,6 +30,7 @@ class Moments {
  private:
   void Refresh();
 
+  bool complete_ = true;  // no value has been missing: every count is rows_
   double rows_ = 0, next_refresh_ = 1;
   std::vector<double> count_, mean_, square_;
   std::vector<float> shift_, scale_;  // x becomes (x - shift) * scale

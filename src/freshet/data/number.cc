@@ -1,5 +1,6 @@
 #include "data/number.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,8 +31,10 @@ const char* number_detail::ParseDoubleSlowly(const char* at, const char* end, do
     }
     if (p < stop) {
       const char* digits = p + 1 + (p[1] == '+' ? 1 : 0);
+      constexpr long kMost = 1'000'000'000'000;  // more than any text has digits
       if (std::from_chars(digits, stop, exponent).ec == std::errc::result_out_of_range)
-        exponent = *digits == '-' ? -1000000000 : 1000000000;
+        exponent = *digits == '-' ? -kMost : kMost;
+      exponent = std::clamp(exponent, -kMost, kMost);
     }
     value = lead + exponent > 0 ? std::numeric_limits<double>::infinity() : 0.0;
   }

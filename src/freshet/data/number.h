@@ -12,6 +12,8 @@ namespace number_detail {
 inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+inline constexpr std::uint32_t kScale[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+
 // How many of the 8 bytes of `word` (first byte lowest), counted from the first, are decimal digits.
 inline int DigitsIn(std::uint64_t word) {
   const std::uint64_t low = word ^ 0x3030303030303030u;  // '0'..'9' become 0..9
@@ -45,7 +47,7 @@ const char* ParseDoubleSlowly(const char* at, const char* end, double& out);
 // Both read from memory that stays readable for 16 bytes past the text (chunks are padded with newlines), take a number
 // at `at` and return where it ends, or nullptr when there is none. `end` bounds the slow path only.
 
-// A whole number up to 2^64 - 1; more digits are nullptr.
+// A whole number of at most 19 digits, so that one more is a whole number too; with more digits it is nullptr.
 inline const char* ParseWhole(const char* at, std::uint64_t& out) {
   using namespace number_detail;
   const std::uint64_t word = Load8(at);
@@ -67,6 +69,17 @@ inline const char* ParseWhole(const char* at, std::uint64_t& out) {
 inline const char* ParseDouble(const char* at, const char* end, double& out) {
   using namespace number_detail;
   const char* const start = at;
+  if (static_cast<unsigned char>(*at - '0') < 10 && at[1] == '.') {  // 0.1234: where most fractions are
+    const std::uint64_t rest = Load8(at + 2);
+    const int fraction = DigitsIn(rest);
+    const char* const stop = at + 2 + fraction;
+    if (fraction < 8 && (*stop | 0x20) != 'e') {
+      const std::uint64_t digits =
+          static_cast<std::uint64_t>(*at - '0') * kScale[fraction] + DigitsValue(rest, fraction);
+      out = static_cast<double>(digits) / kPowersOfTen[fraction];
+      return stop;
+    }
+  }
   const bool minus = *at == '-';
   at += (minus || *at == '+') ? 1 : 0;
   const std::uint64_t word = Load8(at);
@@ -79,7 +92,6 @@ inline const char* ParseDouble(const char* at, const char* end, double& out) {
     const std::uint64_t rest = Load8(at + 1);
     const int fraction = DigitsIn(rest);
     if (fraction == 8 || whole + fraction == 0) return ParseDoubleSlowly(start, end, out);
-    static constexpr std::uint32_t kScale[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     mantissa = mantissa * kScale[fraction] + DigitsValue(rest, fraction);
     exponent = -fraction;
     at += 1 + fraction;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -87,6 +88,10 @@ inline void ExpectBadRow(const Parser& parser, const Malformed& malformed) {
   } else {
     EXPECT_EQ(rows.dense.size(), rows.size() * rows.width);
   }
+}
+
+inline std::size_t LinesIn(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
 }
 
 // Bytes of no format: nothing good may come of them, and nothing may break.

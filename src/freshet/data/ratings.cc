@@ -25,8 +25,10 @@ struct Fields {
   const char* extra = nullptr;  // where the first one too many begins
 };
 
+// Empty columns at the end do not count.
 Fields SplitFields(std::string_view line, std::string_view delimiter) {
   Fields fields;
+  while (line.ends_with(delimiter)) line.remove_suffix(delimiter.size());
   while (true) {
     const std::size_t stop = line.find(delimiter);
     if (fields.count < kMostFields)
@@ -81,7 +83,6 @@ class RatingsParser final : public Parser {
       if (!ParseRow(line, rows, mistake)) [[unlikely]]
         NoteBadRow(rows, number, line.begin(), line.end(), mistake.at, std::move(mistake.what));
     }
-    rows.lines = number;
   }
 
  private:
@@ -242,6 +243,8 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
 
 Result<std::unique_ptr<Parser>> Make(const Head& head, const Description& description, const InputOptions&,
                                      base::Files&, bool labelled) {
+  if (description.delimiter.empty() || description.dictionaries.size() != 2)
+    return Error{Code::kCorrupt, "input description: ratings need a delimiter and dictionaries of users and items"};
   std::optional<std::size_t> fields;
   if (labelled) {
     fields = CountFields(HeadLines(head), description.delimiter);

@@ -4,32 +4,31 @@
 #include <set>
 
 #include "data/drive.h"
+#include "data/lines.h"
 
 namespace freshet::data {
-namespace {
-
-Head HeadOf(const Chunks& chunks) {
-  return {chunks.head(), chunks.paths()[0] == "-" ? "standard input" : chunks.paths()[0]};
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Reader>> Reader::Open(const base::Env& env, ReaderOptions options, const InputOptions& input,
                                              Description& description) {
-  const bool labelled = options.labelled;
   std::unique_ptr<Reader> reader(new Reader(env, std::move(options), description));
   reader->chunks_ = TRY(Chunks::Open(env.files, reader->options_.paths,
                                      {.chunk_bytes = reader->options_.chunk_bytes, .part = reader->options_.part}));
-  const Head head = HeadOf(*reader->chunks_);
-  if (head.bytes.empty()) return Error{Code::kBadInput, Str(head.path, ": is empty, expected rows of data")};
+  const Head head = reader->chunks_->head();
+  if (head.bytes.empty())
+    return Error{Code::kBadInput, Str(head.path, ":1:1: found an empty file, expected rows of data")};
   if (description.format.empty()) {
     const Format* const format = input.format == "auto" ? TRY(SniffFormat(head)) : TRY(FindFormat(input.format));
     description.format = format->name;
     TRY(format->describe(head, input, env.files, description));
   }
   const Format* const format = TRY(FindFormat(description.format));
-  reader->parser_ = TRY(format->make(head, description, input, env.files, labelled));
-  reader->chunks_->SetCutting(reader->parser_->cutting(), description.header ? 1 : 0);
+  reader->parser_ = TRY(format->make(head, description, input, env.files, reader->options_.labelled));
+  const Cutting cutting = reader->parser_->cutting();
+  const std::size_t files = reader->chunks_->paths().size();
+  if (cutting.header_bytes > 0 && files > 1)
+    return Error{Code::kInvalid, Str(files, " files of the ", description.format,
+                                     " format were given, expected one: its header and labels are its own")};
+  reader->chunks_->SetCutting(cutting, description.header);
   return reader;
 }
 
@@ -57,6 +56,7 @@ void Reader::Resolve(Rows& rows) {
   const bool ratings = description_.format == "ratings";
   for (const Token& token : rows.tokens) {
     std::string_view name(rows.text.data() + token.begin, token.size);
+    if (token.doubled_quotes) name = undoubled_ = Undoubled(name);
     Dictionary* dictionary = nullptr;
     if (ratings) {
       dictionary = &description_.dictionaries[token.space];
@@ -67,8 +67,10 @@ void Reader::Resolve(Rows& rows) {
     }
     std::uint32_t number = options_.grow ? dictionary->Add(name) : dictionary->Find(name);
     if (number != kUnseen) {
-      if (!ratings) number += static_cast<std::uint32_t>(description_.features);
-      else if (description_.joint_ids) number = number * 2 + token.space;
+      if (!ratings)
+        number += static_cast<std::uint32_t>(description_.features);
+      else if (description_.joint_ids)
+        number = number * 2 + token.space;
     }
     rows.indices[token.entry] = number;
   }
@@ -77,12 +79,15 @@ void Reader::Resolve(Rows& rows) {
 Result<void> Reader::SetAside(const Rows& rows) {
   const std::string& path = chunks_->paths()[rows.begin.file];
   for (const BadRow& bad : rows.bad) {
-    const std::string place = Str(path == "-" ? "standard input" : path, ":", rows.begin.line + bad.line + 1, ":", bad.column);
+    const std::string place =
+        Str(path == "-" ? "standard input" : path, ":", rows.begin.line + bad.line + 1, ":", bad.column);
     if (++bad_rows_ > options_.max_bad_rows) {
-      const std::string before = options_.max_bad_rows == 0 ? "" : Str(" (bad row ", bad_rows_, ", --max-bad-rows ", options_.max_bad_rows, ")");
+      const std::string before = options_.max_bad_rows == 0
+                                     ? ""
+                                     : Str(" (bad row ", bad_rows_, ", --max-bad-rows ", options_.max_bad_rows, ")");
       return Error{Code::kBadInput, Str(place, ": ", bad.what, before)};
     }
-    if (options_.bad_rows_path.empty()) continue;
+    if (options_.bad_rows_path.empty() || !first_pass_) continue;
     if (!bad_file_) bad_file_ = TRY(env_.files.Create(options_.bad_rows_path));
     TRY(bad_file_->Write(Str("# ", place, ": ", bad.what, "\n", bad.text, "\n")));
   }
@@ -91,31 +96,75 @@ Result<void> Reader::SetAside(const Rows& rows) {
 
 Result<void> Reader::Seek(const Position& position) {
   samples_ = position.sample;
+  first_pass_ = first_pass_ && bad_rows_ == 0;
+  bad_rows_ = 0;
   return chunks_->Seek(position);
 }
 
 std::optional<double> Reader::Fraction(const Position& position) const { return chunks_->Fraction(position); }
 
-Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOptions& options, const InputOptions& input) {
-  // Read as real numbers, labels that are numbers come through as they are; text labels need the names themselves.
+namespace {
+
+constexpr std::size_t kMostClasses = 100'000;
+
+Result<void> CheckCount(std::size_t labels) {
+  if (labels <= kMostClasses) return {};
+  return Error{Code::kBadInput, Str("more than ", kMostClasses, " different labels; use --loss squared for numbers")};
+}
+
+// Only what a label needs is left of a table: its column, read as a category, whose dictionary then has all its values.
+void KeepLabelColumnOnly(Description& description) {
+  for (Column& column : description.columns)
+    column.kind = column.kind == Column::Kind::kLabel ? Column::Kind::kCategory : Column::Kind::kIgnored;
+  description.dense = description.standardise = false;
+  description.features = 0;
+  description.bits = 0;
+  description.dictionaries.assign(1, {});
+}
+
+Result<std::vector<std::string>> ScanTable(const base::Env& env, ReaderOptions options, const InputOptions& input,
+                                           Description description) {
+  KeepLabelColumnOnly(description);
+  options.labelled = false;
+  const auto reader = TRY(Reader::Open(env, options, input, description));
+  const Dictionary& labels = description.dictionaries[0];
+  TRY(DriveInOrder(env.executor, *reader, [&](Rows&) { return CheckCount(labels.size()); }));
+  std::vector<std::string> seen;
+  for (std::uint32_t number = 0; number < labels.size(); ++number)
+    seen.emplace_back(labels.Name(number).substr(labels.Name(number).find('=') + 1));
+  return seen;
+}
+
+// Labels that are numbers come through as they are, as far as a float can hold them.
+Result<std::vector<std::string>> ScanNumbers(const base::Env& env, RowSource& source) {
+  std::set<float> values;
+  TRY(DriveInOrder(env.executor, source, [&](Rows& rows) -> Result<void> {
+    values.insert(rows.labels.span().begin(), rows.labels.span().end());
+    return CheckCount(values.size());
+  }));
+  std::vector<std::string> seen;
+  for (const float value : values) seen.push_back(Str(value));
+  return seen;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOptions& options,
+                                            const InputOptions& input) {
   InputOptions as_numbers = input;
   as_numbers.task = Labels::Kind::kReal;
+  as_numbers.positive.clear();
   as_numbers.classes.clear();
   ReaderOptions all = options;
   all.part = {};
+  all.bad_rows_path.clear();  // whoever reads the rows will note them
   Description description;
   const auto reader = TRY(Reader::Open(env, all, as_numbers, description));
-  std::set<double> values;
-  TRY(DriveInOrder(env.executor, *reader, [&](Rows& rows) -> Result<void> {
-    constexpr std::size_t kMostClasses = 100'000;
-    for (const float label : rows.labels.span()) values.insert(label);
-    if (values.size() > kMostClasses)
-      return Error{Code::kBadInput, Str("more than ", kMostClasses, " different labels; use --loss squared for numbers")};
-    return {};
-  }));
-  std::vector<std::string> names;
-  for (const double value : values) names.push_back(Str(value));
-  return names;
+  Labels labels;
+  labels.kind = Labels::Kind::kClasses;
+  TRY(labels.Settle(description.format == "csv" ? TRY(ScanTable(env, all, as_numbers, description))
+                                                : TRY(ScanNumbers(env, *reader))));
+  return labels.names;
 }
 
 }  // namespace freshet::data

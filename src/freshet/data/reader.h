@@ -12,12 +12,12 @@
 namespace freshet::data {
 
 struct ReaderOptions {
-  std::vector<std::string> paths;    // files, patterns, or "-"
-  Part part;                         // this worker's share
-  std::uint64_t max_bad_rows = 0;    // so many are set aside before reading fails
-  std::string bad_rows_path;         // where they are written; "" counts them only
-  bool labelled = true;              // rows without a label are bad
-  bool grow = true;                  // new names enter the dictionaries; false: they are kUnseen
+  std::vector<std::string> paths;  // files, patterns, or "-"
+  Part part;                       // this worker's share
+  std::uint64_t max_bad_rows = 0;  // so many are set aside before reading fails
+  std::string bad_rows_path;       // where they are written; "" counts them only
+  bool labelled = true;            // rows without a label are bad
+  bool grow = true;                // new names enter the dictionaries; false: they are kUnseen
   std::size_t chunk_bytes = 256 << 10;
 };
 
@@ -25,7 +25,7 @@ struct ReaderOptions {
 // parallel, and reports malformed rows as file:line:column with what was found and expected.
 //
 // Ownership: borrows env and description (which it fills and whose dictionaries it grows); both outlive it.
-// Threads:   as RowSource. Failure: kBadInput once more than max_bad_rows are bad, with the first of them.
+// Threads:   as RowSource. Failure: kBadInput once more than max_bad_rows are bad, with the first that is too many.
 class Reader final : public RowSource {
  public:
   // An empty description.format means: infer everything.
@@ -36,7 +36,7 @@ class Reader final : public RowSource {
   Result<void> Seek(const Position& position) override;
   std::optional<double> Fraction(const Position& position) const override;
 
-  std::uint64_t bad_rows() const { return bad_rows_; }
+  std::uint64_t bad_rows() const { return bad_rows_; }  // of this pass
 
  private:
   Reader(const base::Env& env, ReaderOptions options, Description& description)
@@ -50,13 +50,16 @@ class Reader final : public RowSource {
   std::unique_ptr<Chunks> chunks_;
   std::unique_ptr<Parser> parser_;
 
-  // Touched by Finish only.
+  // Touched by Finish and Seek only.
   std::uint64_t samples_ = 0, bad_rows_ = 0;
+  bool first_pass_ = true;  // bad rows are written once
   std::unique_ptr<base::OutputFile> bad_file_;
-  std::string key_;
+  std::string key_, undoubled_;  // room for names
 };
 
-// Reads everything once for its labels alone: the classes of data whose head does not show them all.
-Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOptions& options, const InputOptions& input);
+// Reads everything once for its labels alone, numbers or text: the classes of data whose head does not show them all,
+// in the order that Labels::Settle gives them. For rows of text (csv, libsvm, vw) that can be read again.
+Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOptions& options,
+                                            const InputOptions& input);
 
 }  // namespace freshet::data

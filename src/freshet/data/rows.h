@@ -28,15 +28,16 @@ struct BadRow {
 
 // An entry whose index is not known yet: text that a dictionary will turn into a number, in order, after parsing.
 struct Token {
-  std::uint32_t entry;  // position in `indices`
-  std::uint32_t space;  // which dictionary
-  std::uint32_t begin, size;  // the text, within `text`
+  std::uint32_t entry;          // position in `indices`
+  std::uint32_t space;          // which dictionary
+  std::uint32_t begin, size;    // the text, within `text`
+  bool doubled_quotes = false;  // each "" in it stands for one "
 };
 
 // Memory for the rows of one chunk, filled by a Parser and reused for the next chunk: no allocation in steady state.
 // Sparse rows use offsets, indices and values; dense rows use dense and width.
 struct Rows {
-  Buffer<char> text;  // the chunk that was parsed; tokens point into it
+  Buffer<char> text;              // the chunk that was parsed; tokens point into it
   Buffer<float> labels, weights;  // weights: empty, or one a row
   Buffer<std::uint64_t> samples;
   Buffer<std::int64_t> times;  // empty, or one a row
@@ -47,7 +48,6 @@ struct Rows {
   std::vector<Token> tokens;
 
   std::vector<BadRow> bad;
-  std::uint64_t lines = 0;     // lines of text in the chunk
   std::uint64_t sequence = 0;  // number of the chunk in this pass
   Position begin, end;         // of the chunk
 
@@ -56,7 +56,6 @@ struct Rows {
     text.Clear();
     ClearRows();
     bad.clear();
-    lines = 0;
   }
   void ClearRows() {
     labels.Clear();

@@ -9,8 +9,8 @@ namespace freshet::data {
 
 // Where rows come from, block by block: text files (Reader), or what was parsed before (CacheReader).
 //
-// Threads: Next from any thread, each with Rows of its own. Finish one at a time, in the order of rows.sequence; it does
-// what depends on the rows before: numbers samples, grows dictionaries, counts bad rows.
+// Threads: Next from any thread, each with Rows of its own. Finish one at a time, in the order of rows.sequence; it
+// does what depends on the rows before: numbers samples, grows dictionaries, counts bad rows.
 class RowSource {
  public:
   virtual ~RowSource() = default;

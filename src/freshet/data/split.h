@@ -13,8 +13,8 @@ struct SplitOptions {
   std::vector<std::string> paths;
   std::string train_path, test_path;
   double test_share = 0.1;
-  bool by_time = false;    // the latest rows are for testing; otherwise a random choice
-  bool shuffle = false;    // the order of lines, with bounded memory: through files beside train_path
+  bool by_time = false;  // the latest rows are for testing; otherwise a random choice
+  bool shuffle = false;  // the order of lines, with bounded memory: through files beside train_path
   std::uint64_t seed = 1;
 };
 struct SplitCounts {

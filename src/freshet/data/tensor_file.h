@@ -12,8 +12,9 @@
 namespace freshet::data {
 
 // Named arrays and text in one file, in the safetensors format: u64 header length, JSON header, bytes of all tensors.
-// Readable from Python in one line, and nothing in it is ever executed. Every file of ours carries the CRC-32C of its
-// tensors in its metadata, so that a damaged file is refused with the reason.
+// Readable from Python in one line, and nothing in it is ever executed. Every file of ours carries two CRC-32C sums in
+// its metadata, so that a damaged file is refused with the reason: crc32c of the tensors (in decimal), and
+// header_crc32c of the header as it is with eight zeros in the place of this sum (in hexadecimal).
 enum class DType { kF32, kF64, kU8, kU32, kI64, kU64 };
 
 struct Tensor {
@@ -28,9 +29,12 @@ using Metadata = std::map<std::string, std::string>;
 // Appends a whole tensor file to what `file` holds. The header is padded so that the tensors start at a multiple of 64.
 Result<void> WriteTensors(base::OutputFile& file, const std::vector<Tensor>& tensors, Metadata metadata);
 
-// A tensor file in memory, checked: header well-formed, ranges inside the file and not overlapping, checksum right.
+// A tensor file in memory, checked: header well-formed, ranges inside the file and not overlapping, checksums right.
 class TensorFile {
  public:
+  TensorFile(TensorFile&&) = default;  // tensors point into the bytes, so there are no copies
+  TensorFile& operator=(TensorFile&&) = default;
+
   // kCorrupt with `path` and the reason. Sizes are checked before anything is allocated by them.
   static Result<TensorFile> Parse(std::string bytes, std::string_view path);
   static Result<TensorFile> Read(base::Files& files, const std::string& path);
@@ -51,15 +55,23 @@ class TensorFile {
 
   template <class T>
   static constexpr DType TypeOf() {
-    if constexpr (std::is_same_v<T, float>) return DType::kF32;
-    else if constexpr (std::is_same_v<T, double>) return DType::kF64;
-    else if constexpr (std::is_same_v<T, std::uint8_t>) return DType::kU8;
-    else if constexpr (std::is_same_v<T, std::uint32_t>) return DType::kU32;
-    else if constexpr (std::is_same_v<T, std::uint64_t>) return DType::kU64;
-    else return DType::kI64;
+    if constexpr (std::is_same_v<T, float>)
+      return DType::kF32;
+    else if constexpr (std::is_same_v<T, double>)
+      return DType::kF64;
+    else if constexpr (std::is_same_v<T, std::uint8_t>)
+      return DType::kU8;
+    else if constexpr (std::is_same_v<T, std::uint32_t>)
+      return DType::kU32;
+    else if constexpr (std::is_same_v<T, std::uint64_t>)
+      return DType::kU64;
+    else
+      return DType::kI64;
   }
 
  private:
+  TensorFile() = default;
+  Result<void> Check();
   Result<const Tensor*> Typed(std::string_view name, DType dtype) const;
 
   std::string path_;

@@ -14,7 +14,6 @@ namespace freshet::data {
 namespace {
 
 constexpr int kDefaultBits = 18;
-constexpr int kMostBits = 31;  // indices have 32 bits, of which one value is taken (kUnseen)
 
 // The words before the first bar.
 struct Prefix {
@@ -93,7 +92,6 @@ class VwParser final : public Parser {
     }
     rows.indices.SetEnd(entries.index);
     rows.values.SetEnd(entries.value);
-    rows.lines = number;
   }
 
  private:
@@ -127,6 +125,10 @@ class VwParser final : public Parser {
     }
     label = labels_.Map(prefix.numbers[0]);
     if (std::isfinite(label)) return true;
+    if (!labelled_) {
+      label = std::nanf("");
+      return true;
+    }
     mistake = {prefix.words[0].data(), Str("label ", Quoted(prefix.words[0]), ", expected ", labels_.Expected())};
     return false;
   }
@@ -182,7 +184,7 @@ class VwParser final : public Parser {
     return false;
   }
 
-  const Labels labels_;
+  const Labels& labels_;
   const std::uint32_t mask_;
   const bool labelled_;
 };
@@ -214,8 +216,7 @@ bool LooksLike(const Head& head) {
 }
 
 Result<void> Describe(const Head& head, const InputOptions& options, base::Files&, Description& description) {
-  if (options.bits < 0 || options.bits > kMostBits)
-    return Error{Code::kInvalid, Str("--bits ", options.bits, ", expected 1 to ", kMostBits)};
+  TRY(CheckBits(options.bits));
   description.bits = options.bits > 0 ? options.bits : kDefaultBits;
   std::vector<std::string> seen;
   const char* const end = head.bytes.data() + head.bytes.size();
@@ -228,7 +229,7 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
     if (bar != nullptr && ReadPrefix(line.begin(), bar, prefix, mistake) && prefix.count > 0)
       seen.emplace_back(prefix.words[0]);
   }
-  return SettleLabels(options, seen, description.labels);
+  return SettleLabels(head, options, seen, description.labels);
 }
 
 Result<std::unique_ptr<Parser>> Make(const Head&, const Description& description, const InputOptions&, base::Files&,

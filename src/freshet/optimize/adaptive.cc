@@ -17,6 +17,12 @@ struct Adaptive {
   float rate = 0;
   explicit Adaptive(const OptimizerOptions& options) : penalty(options) {}
   void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now); }
+  // What was learned at a smaller scale is brought to the new one.
+  static void Rescale(float& w, float& scale, float x) {
+    const float size = Max(scale, Abs(x));
+    w = WherePositive(scale, w * scale / size, w);
+    scale = size;
+  }
   template <class F>
   F Step(F w, F* slots, F x, F delta) const {
     const F g = penalty.Gradient(x * delta, w);
@@ -24,8 +30,8 @@ struct Adaptive {
     const F before = slots[1], size = Max(before, Abs(x));
     slots[0] = sum;
     slots[1] = size;
-    // What was learned at a smaller scale is brought to the new one. No size, no step: the feature has only been zero.
-    const F kept = WherePositive(before, w * before / size, w);
+    const F kept = WherePositive(before, w * before / size, w);  // as Rescale does
+    // No size, no step: the feature has only been zero.
     const F step = WherePositive(size, rate / (Sqrt(sum + kPrior * size * size) * size), size);
     return penalty.Shrink(kept - step * g, step);
   }

@@ -43,8 +43,10 @@ struct Reference {
       step = rate / (std::sqrt(b / (1 - std::pow(o.beta2, t))) + o.epsilon);
       w -= step * a / (1 - std::pow(o.beta1, t));
     } else {
+      const double before = b;
       a += g * g;
       b = std::max(b, std::abs(x));
+      if (before > 0) w *= before / b;
       step = b > 0 ? rate / (std::sqrt(a + 4 * b * b) * b) : 0;
       w -= step * g;
     }
@@ -82,13 +84,13 @@ struct Example {
   std::vector<std::uint32_t> rows;
   std::vector<float> values, deltas;
 
-  Example(base::Random& random, std::uint64_t all_rows, std::uint64_t width, bool with_zeros = true) {
+  Example(base::Random& random, std::uint64_t all_rows, std::uint64_t width) {
     std::vector<std::uint32_t> order(all_rows);
     std::iota(order.begin(), order.end(), 0);
     for (std::size_t i = all_rows; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
     rows.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(random.Below(all_rows + 1)));
     for (std::size_t i = 0; i < rows.size(); ++i)
-      values.push_back(with_zeros && random.Below(8) == 0 ? 0.0f : static_cast<float>(random.Normal()));
+      values.push_back(random.Below(8) == 0 ? 0.0f : static_cast<float>(random.Normal()));
     for (std::uint64_t k = 0; k < width; ++k) deltas.push_back(static_cast<float>(random.Normal()));
   }
 };
@@ -148,8 +150,14 @@ TEST_P(EveryRule, AppliesAGradientAsItAppliesTheRowsItCameFrom) {
     const auto options = OptionsOf(GetParam(), 0, 0.01);
     const Layout layout = seed % 2 == 0 ? Layout::kBeside : Layout::kApart;
     Bench direct(options, rows, width, layout), applied(options, rows, width, layout);
+    // Every feature has shown its size before: a gradient alone does not tell it.
+    std::vector<std::uint32_t> all(rows);
+    std::iota(all.begin(), all.end(), 0);
+    const std::vector<float> large(rows, 10.0f), nothing(width, 0.0f);
+    for (Bench* bench : {&direct, &applied})
+      bench->optimizer->UpdateRows(*bench->parameters, 0, all, large, nothing, Sharing::kAlone);
     for (int t = 0; t < 50; ++t) {
-      const Example e(random, rows, width, false);  // a zero would tell nothing of the size of a feature
+      const Example e(random, rows, width);
       Gradient gradient;
       gradient.blocks.emplace_back(width);
       for (std::size_t i = 0; i < e.rows.size(); ++i)

@@ -14,7 +14,8 @@ namespace freshet::optimize {
 //   void OnStep(double rate, std::uint64_t step)       before each update
 //   F Step(F w, F* slots, F x, F delta) const          the new weight, for the gradient x·delta; x is a feature's value;
 //                                                      F is float, or Lanes for eight weights at once
-// and, when it cares for the size of features, kScaleSlot: the slot that holds the largest |x| of the weight.
+// and, when it cares for the size of features, kScaleSlot, the slot that holds the largest |x| of the weight, and
+//   static void Rescale(float& w, float& scale, float x)   what a larger |x| does to weight and slot
 template <class Rule>
 class RuleOptimizer final : public Optimizer {
   static constexpr int kSlots = Rule::kSlots;
@@ -69,13 +70,13 @@ class RuleOptimizer final : public Optimizer {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const std::size_t width = parameters.width(b);
         float* const scale = Slots(parameters, b, rows[i]) + Rule::kScaleSlot * width;
-        for (std::size_t k = 0; k < width; ++k) scale[k] = std::max(scale[k], std::abs(values[i]));
+        for (std::size_t k = 0; k < width; ++k) Rule::Rescale(parameters.Row(b, rows[i])[k], scale[k], values[i]);
       }
   }
   void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values) override {
     if constexpr (Rule::kScaleSlot >= 0) {
       float* const scale = Slots(parameters, b, row) + Rule::kScaleSlot * values.size();
-      for (std::size_t k = 0; k < values.size(); ++k) scale[k] = std::max(scale[k], std::abs(values[k]));
+      for (std::size_t k = 0; k < values.size(); ++k) Rule::Rescale(parameters.Row(b, row)[k], scale[k], values[k]);
     }
   }
 

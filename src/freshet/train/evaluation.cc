@@ -4,8 +4,6 @@
 #include <bit>
 #include <cmath>
 
-#include "base/check.h"
-
 namespace freshet::train {
 namespace {
 
@@ -13,7 +11,7 @@ constexpr int kBinBits = 21;  // sign, 8 of exponent, 12 of mantissa
 
 // A number that orders as the float does, cut to its top bits.
 std::size_t BinOf(float score) {
-  const auto bits = std::bit_cast<std::uint32_t>(score);
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 becomes 0
   const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return ordered >> (32 - kBinBits);
 }
@@ -62,13 +60,14 @@ void Evaluation::Add(const Evaluation& other) {
     for (std::size_t i = 0; i < std::min(bins_[side].size(), other.bins_[side].size()); ++i) bins_[side][i] += other.bins_[side][i];
 }
 
-void Evaluation::Load(const std::vector<double>& saved) {
-  CHECK(saved.size() == 5);
+bool Evaluation::Load(const std::vector<double>& saved) {
+  if (saved.size() != 5) return false;
   rows_ = static_cast<std::uint64_t>(saved[0]);
   weight_ = saved[1];
   loss_ = saved[2];
   wrong_ = saved[3];
   squares_ = saved[4];
+  return true;
 }
 
 std::optional<double> Evaluation::error_rate() const {

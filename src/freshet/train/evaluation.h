@@ -41,7 +41,7 @@ class Evaluation {
 
   // The sums, to save and continue; AUC is not kept.
   std::vector<double> Save() const { return {static_cast<double>(rows_), weight_, loss_, wrong_, squares_}; }
-  void Load(const std::vector<double>& saved);
+  bool Load(const std::vector<double>& saved);  // false when these are not such sums
 
  private:
   data::Labels::Kind task_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/random.h"
 #include "data/drive.h"
@@ -11,10 +12,12 @@
 namespace freshet::train {
 namespace {
 
-constexpr std::size_t kShuffleWindowBytes = 16 << 20;
-constexpr std::size_t kMostRatingsInMemory = 1'500'000;  // twice 12 bytes each, while they are arranged
-
 using Sharing = optimize::Optimizer::Sharing;
+
+model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
+  const std::uint32_t* const entry = batch.indices + batch.offsets[row];
+  return {entry[0], entry[1], batch.labels[row]};
+}
 
 // Predicts the rows of a batch and adds how good that was to `sums`.
 void AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
@@ -88,11 +91,12 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(optimizer_.Follow(parameters_));
   TRY(LoadCheckpoint());
   s.started = s.checkpointed = env_.clock.Now();
-  for (; s.epoch < options_.epochs; ++s.epoch) {
+  s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
+  for (; s.epoch < options_.epochs && !s.report.stopped_early; ++s.epoch) {
     data::RowSource* const rows = TRY(SourceFor(source, s.epoch));
-    const auto begun = env_.clock.Now();
+    s.measured = env_.clock.Now();
     TRY(Epoch(*rows));
-    s.report.seconds += base::Seconds(env_.clock.Now() - begun);
+    Measure();
     s.report.epochs = s.epoch + 1;
     s.report.last_epoch = s.seen;
     if (s.epoch == 0) s.progressive = s.seen;
@@ -123,10 +127,10 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       TRY(SaveCheckpoint({}));
       --s.epoch;
     }
-    if (s.report.stopped_early) break;
+    if (Stopping() && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
   }
-  if (s.best) {
-    parameters_.CopyFrom(*s.best);
+  if (s.best) parameters_.CopyFrom(*s.best);
+  if (s.best || (options_.hold_out.any() && !s.report.held_out)) {  // another model than the last, or another process
     TRY(EvaluateHeldOut(source));
     s.report.held_out_losses.pop_back();
   }
@@ -190,36 +194,50 @@ Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   State& s = *state_;
   const bool direct = options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
   TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
-    const double fraction = source.Fraction(rows.begin).value_or(0);
-    optimizer_.SetProgress((s.epoch + fraction) / options_.epochs);
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
     if (direct) {
+      optimizer_.SetProgress(ProgressAt(source, rows.begin));
       TRY(TrainBatch(batch));
     } else {
+      if (s.window.size() == 0) s.window_begin = ProgressAt(source, rows.begin);
       for (std::size_t r = 0; r < batch.rows; ++r)
         if (!options_.hold_out.Holds(batch, r)) s.window.Add(batch, r);
-      TRY(TrainWindow(false));
+      TRY(TrainWindow(ProgressAt(source, rows.end), false));
     }
     return AfterBlock(source, rows.end);
   }));
-  return TrainWindow(true);
+  return TrainWindow(ProgressAt(source, s.position), true);
 }
 
 // Trains on what the window holds, as far as it is due: whole mini-batches, or everything when it is full or the end.
-Result<void> Trainer::TrainWindow(bool end_of_epoch) {
+// The rows were read while training progressed to `progress`.
+Result<void> Trainer::TrainWindow(double progress, bool end_of_epoch) {
   State& s = *state_;
   if (s.window.size() == 0) return {};
   if (options_.shuffle) {
-    if (!end_of_epoch && s.window.bytes() < kShuffleWindowBytes) return {};
-    TRY(TrainBatch(s.window.Shuffled(base::Random(options_.seed + s.windows++, "shuffle"))));
+    if (!end_of_epoch && s.window.bytes() < options_.shuffle_window_bytes) return {};
+    const data::Batch mixed = s.window.Shuffled(base::Random(options_.seed + s.windows++, "shuffle"));
+    // The window can be the whole epoch: the rate changes on the way, not only from window to window.
+    constexpr std::size_t kPieces = 64;
+    const std::size_t piece = (mixed.rows / kPieces / options_.batch + 1) * options_.batch;
+    for (std::size_t begin = 0; begin < mixed.rows; begin += piece) {
+      const double share = static_cast<double>(begin) / static_cast<double>(mixed.rows);
+      optimizer_.SetProgress(s.window_begin + share * (progress - s.window_begin));
+      TRY(TrainBatch(mixed.Slice(begin, std::min(begin + piece, mixed.rows))));
+    }
     s.window.Clear();
     return {};
   }
   const std::size_t due = end_of_epoch ? s.window.size() : s.window.size() / options_.batch * options_.batch;
+  optimizer_.SetProgress(progress);
   TRY(TrainBatch(s.window.batch().Slice(0, due)));
   s.window.DropFront(due);
   return {};
+}
+
+double Trainer::ProgressAt(const data::RowSource& source, const data::Position& position) const {
+  return (state_->epoch + source.Fraction(position).value_or(0)) / options_.epochs;
 }
 
 Result<void> Trainer::TrainBatch(const data::Batch& batch) {
@@ -227,7 +245,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   s.scores.resize(batch.rows * model_.scores());
   const auto begun = env_.clock.Now();
   double loss = 0;
-  if (options_.batch == 1) {
+  if (options_.batch == 1 || model_.config().kind == "kmeans") {  // k-means has a rule of its own
     loss = model_.Update(parameters_, batch, optimizer_, s.workspace, s.scores, Sharing::kAlone);
   } else {
     for (std::size_t begin = 0; begin < batch.rows; begin += options_.batch) {
@@ -262,12 +280,12 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
   };
   std::vector<Local> locals(static_cast<std::size_t>(env_.executor.width()));
   for (Local& local : locals) local.optimizer = optimizer_.Sibling();
-  std::mutex mutex;  // guards s.seen, s.report and the call of AfterBlock
+  std::mutex mutex;  // guards s.seen, s.report, the steps of optimizer_ and the call of AfterBlock
   const auto prepare = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     if (parameters_.rows(0) >= kSharedWeights) return {};
     const std::lock_guard lock(mutex);
-    optimizer_.SetProgress((s.epoch + source.Fraction(rows.begin).value_or(0)) / options_.epochs);
+    optimizer_.SetProgress(ProgressAt(source, rows.begin));
     TRY(TrainBatch(rows.batch()));
     rows.ClearRows();  // nothing left for `work`
     return AfterBlock(source, rows.end);
@@ -277,8 +295,12 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     Local& local = locals[static_cast<std::size_t>(thread)];
     const data::Batch batch = rows.batch();
     local.scores.resize(batch.rows * model_.scores());
-    local.optimizer->SetProgress((s.epoch + source.Fraction(rows.begin).value_or(0)) / options_.epochs);
-    local.optimizer->SetStep(rows.begin.sample);
+    {
+      const std::lock_guard lock(mutex);
+      local.optimizer->SetProgress(ProgressAt(source, rows.begin));
+      local.optimizer->SetStep(optimizer_.step());  // the steps of all threads together
+      optimizer_.SetStep(optimizer_.step() + batch.rows);
+    }
     const auto begun = env_.clock.Now();
     const double loss = model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
     const std::lock_guard lock(mutex);
@@ -312,22 +334,29 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     if (!std::isfinite(s.seen.total_loss())) return Diverged();
     return {};
   };
+  const auto finish = [&]() -> Result<void> {
+    s.position = {};
+    Show(1);
+    return {};
+  };
   if (s.strata_whole) {
     TRY(train(0, 1));
-    return AfterBlock(source, {});
+    return finish();
   }
+  const bool from_the_beginning = s.position.block == 0;
   double from = source.Fraction(s.position).value_or(0);
   bool flushed = false;
-  if (s.position.block == 0) s.held_ratings.clear();
-  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+  s.held_ratings.clear();
+  s.held_all = from_the_beginning;
+  base::InlineExecutor reading;  // since `train` wants all threads, which a task of theirs could not ask for
+  TRY(data::DriveInOrder(reading, source, [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
     for (std::size_t r = 0; r < batch.rows; ++r) {
-      const model::Rating rating{batch.indices[batch.offsets[r]], batch.indices[batch.offsets[r] + 1], batch.labels[r]};
-      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(rating);
-      else s.strata.Add(rating);
+      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
+      else s.strata.Add(RatingOf(batch, r));
     }
-    if (s.strata.size() < kMostRatingsInMemory) return {};
+    if (s.strata.size() < options_.most_ratings) return {};
     const double to = source.Fraction(rows.end).value_or(0);
     flushed = true;
     TRY(train(from, to));
@@ -336,44 +365,64 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     return AfterBlock(source, rows.end);
   }));
   TRY(train(from, 1));
-  if (!flushed && s.position.block == 0) s.strata_whole = true;
+  if (!flushed && from_the_beginning) s.strata_whole = true;
   else s.strata.Clear();
-  return AfterBlock(source, {});
+  return finish();
 }
 
 // Tells the world how far we are, and stops or checkpoints when it is time.
 Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Position& position) {
   State& s = *state_;
   s.position = position;
-  s.fraction = source.Fraction(position);
-  if (options_.progress) {
-    Progress progress;
-    progress.epoch = s.epoch;
-    progress.epochs = options_.epochs;
-    progress.rows = s.report.rows;
-    progress.mean_loss = s.seen.loss();
-    progress.error_rate = s.seen.error_rate();
-    progress.rmse = s.seen.rmse();
-    progress.total_loss = s.seen.total_loss();
-    progress.weight = s.seen.weight();
-    if (s.fraction) progress.fraction = (s.epoch + *s.fraction) / options_.epochs;
-    progress.seconds = base::Seconds(env_.clock.Now() - s.started);
-    options_.progress(progress);
-  }
-  const bool stop = options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+  Show(source.Fraction(position));
   const bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds;
-  if (!options_.checkpoint_path.empty() && (stop || due)) TRY(SaveCheckpoint(position));
-  if (stop) return Error{Code::kStopped, Str("stopped after ", s.report.rows, " rows",
-                                            options_.checkpoint_path.empty() ? "" : Str("; checkpoint written to ", options_.checkpoint_path))};
+  if (!options_.checkpoint_path.empty() && (Stopping() || due)) {
+    Measure();
+    TRY(SaveCheckpoint(position));
+  }
+  if (Stopping()) return Stopped();
   return {};
+}
+
+void Trainer::Show(std::optional<double> fraction) {
+  State& s = *state_;
+  if (!options_.progress) return;
+  Progress progress;
+  progress.epoch = s.epoch;
+  progress.epochs = options_.epochs;
+  progress.rows = s.report.rows;
+  progress.mean_loss = s.seen.loss();
+  progress.error_rate = s.seen.error_rate();
+  progress.rmse = s.seen.rmse();
+  progress.total_loss = s.seen.total_loss();
+  progress.weight = s.seen.weight();
+  if (fraction) progress.fraction = (s.epoch + *fraction) / options_.epochs;
+  progress.seconds = base::Seconds(env_.clock.Now() - s.started);
+  options_.progress(progress);
+}
+
+bool Trainer::Stopping() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
+
+Error Trainer::Stopped() const {
+  return {Code::kStopped,
+          Str("stopped after ", state_->report.rows, " rows",
+              options_.checkpoint_path.empty() ? "" : Str("; checkpoint written to ", options_.checkpoint_path))};
+}
+
+// Adds the time since the last measurement to what was spent training.
+void Trainer::Measure() {
+  const auto now = env_.clock.Now();
+  state_->report.seconds += base::Seconds(now - std::exchange(state_->measured, now));
 }
 
 Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   State& s = *state_;
+  s.report.held_out.reset();  // before another takes as much memory
   Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
   std::vector<float> scores;
   if (Stratified()) {
+    if (!s.held_all) TRY(CollectHeldRatings(source));
     for (const model::Rating& rating : s.held_ratings) {
       const std::uint32_t offsets[] = {0, 2}, indices[] = {rating.user, rating.item};
       const float values[] = {1, 1};
@@ -386,11 +435,8 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
       AddPredictions(model_, parameters_, batch, workspace, scores, held);
     }
   } else {
-    data::RowSource& rows = s.cache ? *s.cache : source;
-    rows.Permute(0);
-    TRY(rows.Seek({}));
     Window kept(description_.dense, description_.features);
-    TRY(data::DriveInOrder(env_.executor, rows, [&](data::Rows& block) -> Result<void> {
+    TRY(DriveAll(source, [&](data::Rows& block) -> Result<void> {
       Standardise(description_, block);
       const data::Batch batch = block.batch();
       kept.Clear();
@@ -406,12 +452,36 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   return {};
 }
 
+// Everything once more, from the cache if there is one.
+Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& work) {
+  data::RowSource& rows = state_->cache ? *state_->cache : source;
+  rows.Permute(0);
+  TRY(rows.Seek({}));
+  return data::DriveInOrder(env_.executor, rows, work);
+}
+
+// The held-out ratings, where a resumed run has not seen them all.
+Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
+  State& s = *state_;
+  s.held_ratings.clear();
+  TRY(DriveAll(source, [&](data::Rows& rows) -> Result<void> {
+    const data::Batch batch = rows.batch();
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
+    return {};
+  }));
+  s.held_all = true;
+  return {};
+}
+
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
-                            const data::Description& description, data::RowSource& source) {
+                            const data::Description& description, data::RowSource& source,
+                            const std::atomic<bool>* stop) {
   Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
   std::vector<float> scores;
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
     Standardise(description, rows);
     AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
     return {};

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "data/cache.h"
+#include "data/drive.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "train/evaluation.h"
@@ -39,7 +40,9 @@ struct TrainOptions {
   int epochs = 1;
   std::uint64_t batch = 1;       // rows per update
   bool deterministic = true;     // the same result whatever the number of threads
-  bool shuffle = false;          // within a window of 16 MB, and the order of blocks from the second epoch on
+  bool shuffle = false;          // within a window, and the order of blocks from the second epoch on
+  std::size_t shuffle_window_bytes = 16 << 20;
+  std::size_t most_ratings = 1'500'000;  // factorization: trained on together; twice 12 bytes each while arranged
   std::uint64_t seed = 1;
   HoldOut hold_out;
   int patience = 0;              // stop after so many epochs without a better held-out loss; 0: never
@@ -53,7 +56,7 @@ struct TrainOptions {
 };
 
 struct Report {
-  std::uint64_t rows = 0;           // trained on, over all epochs, in this process
+  std::uint64_t rows = 0;           // trained on, over all epochs, also before a stop
   int epochs = 0;                   // finished
   double seconds = 0;               // spent in passes that train: reading, parsing, updating
   double update_seconds = 0;        // of that in updates, summed over threads
@@ -71,7 +74,7 @@ struct Report {
 // the result does not depend on threads. If determinism is waived and the model is linear over sparse rows with more than
 // kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints, shuffling
 // or held-out rows).
-// Factorization models train by blocks of users and items that no two threads share (stratified.h): deterministic too.
+// Factorization models train by blocks of users and items that no two threads share (strata.h): deterministic too.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written.
@@ -96,11 +99,18 @@ class Trainer {
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
-  Result<void> TrainWindow(bool end_of_epoch);
+  Result<void> TrainWindow(double progress, bool end_of_epoch);
+  double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
+  void Show(std::optional<double> fraction);
+  bool Stopping() const;
+  Error Stopped() const;
+  void Measure();
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
   Result<void> BuildCache(data::RowSource& source);
   Result<void> EvaluateHeldOut(data::RowSource& source);
+  Result<void> DriveAll(data::RowSource& source, const data::BlockWork& work);
+  Result<void> CollectHeldRatings(data::RowSource& source);
   Result<void> SaveCheckpoint(const data::Position& position);
   Result<bool> LoadCheckpoint();
   Error Diverged() const;
@@ -117,9 +127,10 @@ class Trainer {
 // What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);
 
-// Predicts every row of a source and sums up how good that was. Description is applied, not changed.
+// Predicts every row of a source and sums up how good that was. Description is applied, not changed. kStopped after *stop.
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
-                            const data::Description& description, data::RowSource& source);
+                            const data::Description& description, data::RowSource& source,
+                            const std::atomic<bool>* stop = nullptr);
 
 // Standardises the numeric columns of a block in place, if the description says so.
 void Standardise(const data::Description& description, data::Rows& rows);

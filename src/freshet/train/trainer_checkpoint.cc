@@ -15,6 +15,14 @@ using model::Part;
 Json ToJson(const data::Position& p) { return {p.file, p.offset, p.line, p.sample, p.block}; }
 data::Position PositionFrom(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}; }
 
+// Of two texts of lines, the first line that is not the same.
+std::string FirstDifference(const std::string& then, const std::string& now) {
+  const auto before = Split(then, '\n'), after = Split(now, '\n');
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i)
+    if (before[i] != after[i]) return Str(before[i], ", now ", after[i]);
+  return "more or fewer of them";
+}
+
 }  // namespace
 
 Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
@@ -25,6 +33,7 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   json["epoch"] = s.epoch;
   json["position"] = ToJson(position);
   json["windows"] = s.windows;
+  json["window_begin"] = s.window_begin;
   json["step"] = optimizer_.step();
   json["seen"] = s.seen.Save();
   json["progressive"] = s.progressive.Save();
@@ -32,6 +41,7 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   json["epochs_since_best"] = s.epochs_since_best;
   json["held_out_losses"] = s.report.held_out_losses;
   json["rows"] = s.report.rows;
+  json["seconds"] = s.report.seconds;
   json["has_best"] = s.best.has_value();
 
   data::Metadata metadata;
@@ -66,16 +76,17 @@ Result<bool> Trainer::LoadCheckpoint() {
   try {  // the JSON library's own errors end here
     const Json json = Json::parse(TRY(file.Meta("train")));
     if (json.at("fingerprint") != options_.fingerprint)
-      return unusable(Str("written by a run with other settings (", json.at("fingerprint").get<std::string>(), ", now ", options_.fingerprint, ")"));
+      return unusable(Str("written by a run with other settings (", FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
     s.epoch = json.at("epoch");
     s.position = PositionFrom(json.at("position"));
     s.windows = json.at("windows");
-    s.seen.Load(json.at("seen").get<std::vector<double>>());
-    s.progressive.Load(json.at("progressive").get<std::vector<double>>());
+    s.window_begin = json.at("window_begin");
+    if (!s.seen.Load(json.at("seen")) || !s.progressive.Load(json.at("progressive"))) return unusable("its sums are damaged");
     s.best_loss = json.at("best_loss");
     s.epochs_since_best = json.at("epochs_since_best");
     s.report.held_out_losses = json.at("held_out_losses").get<std::vector<double>>();
     s.report.rows = json.at("rows");
+    s.report.seconds = json.at("seconds");
     if (json.at("has_best").get<bool>()) {
       s.best = TRY(model_.NewParameters(s.memory));
       TRY(model::LoadBlocks(file, Part::kRows, "best.", *s.best));

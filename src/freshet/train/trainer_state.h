@@ -10,7 +10,7 @@ namespace freshet::train {
 // What a Trainer remembers while it runs; private to trainer*.cc.
 struct Trainer::State {
   State(const model::Model& model, const data::Description& description, const TrainOptions& options)
-      : window(description.dense, description.features),
+      : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
         strata(options.seed),
         gradient(model.NewGradient()),
         seen(TaskOf(model, description)),
@@ -19,10 +19,12 @@ struct Trainer::State {
   int epoch = 0;
   data::Position position;  // up to where this epoch's rows have been taken
   Window window;
+  double window_begin = 0;    // the progress of training when its first row was read
   std::uint64_t windows = 0;  // shuffled so far, names the random stream of the next
   Strata strata;
   bool strata_whole = false;  // holds everything: later epochs need not read
   std::vector<model::Rating> held_ratings;
+  bool held_all = false;      // they are complete
 
   model::Workspace workspace;
   std::vector<float> scores;
@@ -30,7 +32,6 @@ struct Trainer::State {
 
   Evaluation seen;         // this epoch, predicted before learned
   Evaluation progressive;  // the first epoch
-  std::optional<double> fraction;  // of this epoch that is done
 
   std::unique_ptr<data::CacheWriter> writer;  // while the first epoch fills it
   std::unique_ptr<data::CacheReader> cache;
@@ -38,10 +39,10 @@ struct Trainer::State {
 
   double best_loss = 0;
   int epochs_since_best = 0;
+  optimize::HeapMemory memory;  // of `best`, which it outlives
   std::optional<optimize::Parameters> best;
-  optimize::HeapMemory memory;
 
-  base::Clock::Duration started{}, checkpointed{};
+  base::Clock::Duration started{}, checkpointed{}, measured{};
   Report report;
 };
 

@@ -20,9 +20,14 @@ Result<void> LoadArray(const char* name, const data::TensorFile& file, data::Buf
 
 }  // namespace
 
-Window::Window(bool dense_rows, std::size_t width) {
+Window::Window(bool dense_rows, std::size_t width, std::size_t most_bytes) {
   rows_.width = other_.width = dense_rows ? width : 0;
-  rows_.ClearRows();
+  for (data::Rows* const rows : {&rows_, &other_}) {
+    const std::size_t most = most_bytes + most_bytes / 4;  // it is full when a whole block has made it so
+    if (dense_rows) rows->dense.Reserve(most / sizeof(float));
+    else rows->indices.Reserve(most / 8), rows->values.Reserve(most / 8);
+    rows->ClearRows();
+  }
 }
 
 std::size_t Window::bytes() const {

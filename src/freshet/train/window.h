@@ -10,7 +10,8 @@ namespace freshet::train {
 // shuffled. Its memory is bounded by whoever fills it.
 class Window {
  public:
-  explicit Window(bool dense_rows, std::size_t width);
+  // `most_bytes` of address space are set aside, so that filling it up to there never copies.
+  Window(bool dense_rows, std::size_t width, std::size_t most_bytes = 0);
 
   void Add(const data::Batch& batch, std::size_t row) { rows_.AppendRow(batch, row); }
   std::size_t size() const { return rows_.size(); }

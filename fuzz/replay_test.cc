@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+// Every file of the corpora, among them all that ever broke something, goes through its target without harm.
+
+using Target = int(const std::uint8_t* data, std::size_t size);
+extern "C" Target Fuzz_csv, Fuzz_idx, Fuzz_libsvm, Fuzz_safetensors, Fuzz_vw;
+
+namespace {
+
+void Replay(Target* target, const std::string& name) {
+  const char* const source = std::getenv("FRESHET_SOURCE");
+  if (source == nullptr) GTEST_SKIP() << "set FRESHET_SOURCE to the root of the sources to run this";
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(source) + "/fuzz/corpus/" + name))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  EXPECT_GE(paths.size(), 10u);
+  for (const auto& path : paths) {
+    SCOPED_TRACE(path.string());
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    target(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  }
+}
+
+TEST(Corpus, OfTablesDoesNoHarm) { Replay(Fuzz_csv, "csv"); }
+TEST(Corpus, OfIdxFilesDoesNoHarm) { Replay(Fuzz_idx, "idx"); }
+TEST(Corpus, OfLibsvmTextDoesNoHarm) { Replay(Fuzz_libsvm, "libsvm"); }
+TEST(Corpus, OfSafetensorsFilesDoesNoHarm) { Replay(Fuzz_safetensors, "safetensors"); }
+TEST(Corpus, OfVwTextDoesNoHarm) { Replay(Fuzz_vw, "vw"); }
+
+}  // namespace

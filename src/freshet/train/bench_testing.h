@@ -1,0 +1,122 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/faulty_files.h"
+#include "base/scratch_testing.h"
+#include "base/thread_pool.h"
+#include "data/generate.h"
+#include "data/reader.h"
+#include "model/model_file.h"
+#include "train/lbfgs_trainer.h"
+#include "train/trainer.h"
+
+namespace freshet::train {
+
+// What tests of training share: everything a run needs, from a file of rows to a trained model.
+struct Plan {
+  std::string path;  // rows of text
+  data::InputOptions input;
+  model::ModelConfig model;  // dense, features and classes follow from the data
+  optimize::OptimizerOptions optimizer;
+  TrainOptions train;
+  std::size_t chunk_bytes = 1000;
+  int threads = 1;
+  int stop_at = 0;  // set the stop flag when progress is told the nth time; 0: never
+  bool by_lbfgs = false;
+};
+
+// How a run ended: everything that must be the same for two runs to be called the same.
+struct Outcome {
+  std::optional<Error> error;
+  std::optional<Report> report;
+  std::vector<std::vector<float>> weights;
+  std::string description;
+  int told = 0;  // times that progress was told
+
+  bool ok() const { return !error.has_value(); }
+  Code code() const { return error->code; }
+};
+
+class Bench {
+ public:
+  base::ScratchDirectory scratch;
+  base::PosixFiles files;
+  base::ManualClock clock;
+  base::Faults faults;
+
+  // Rows of a generator in a file of their own; returns its path.
+  std::string Generate(data::GenerateOptions options, const std::string& name = "rows") {
+    const std::string path = scratch / name;
+    EXPECT_TRUE(
+        base::WriteAtomic(files, path, [&](base::OutputFile& file) { return data::Generate(options, file); }).ok());
+    return path;
+  }
+
+  Outcome Run(const Plan& plan) { return Run(plan, files); }
+
+  Outcome Run(const Plan& plan, base::Files& through) {
+    Outcome outcome;
+    auto result = TryRun(plan, through, outcome);
+    if (!result.ok()) outcome.error = result.error();
+    return outcome;
+  }
+
+ private:
+  Result<void> TryRun(const Plan& plan, base::Files& through, Outcome& outcome) {
+    base::Log log(clock, [](std::string_view) {});
+    base::ThreadPool pool(plan.threads);
+    const base::Env env{through, clock, log, pool, faults};
+    optimize::HeapMemory memory;
+    data::Description description;
+    data::ReaderOptions reading;
+    reading.paths = {plan.path};
+    reading.chunk_bytes = plan.chunk_bytes;
+    reading.labelled = plan.model.kind != "kmeans";
+    const auto source = TRY(data::Reader::Open(env, reading, plan.input, description));
+    model::ModelConfig config = plan.model;
+    config.dense = description.dense;
+    if (description.dense) config.features = description.features;
+    if (config.loss == "softmax") config.classes = description.labels.names.size();
+    const auto model = TRY(model::Model::Make(config));
+    const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
+    auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
+    std::atomic<bool> stop{false};
+    TrainOptions options = plan.train;
+    options.scratch_directory = scratch.path();
+    options.stop = &stop;
+    options.progress = [&](const Progress& progress) {
+      if (++outcome.told == plan.stop_at) stop = true;
+      if (plan.train.progress) plan.train.progress(progress);
+    };
+    auto report = plan.by_lbfgs
+                      ? TrainByLbfgs(env, options, *model, parameters, description, *source, plan.optimizer.l2)
+                      : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+    for (std::size_t b = 0; b < parameters.blocks(); ++b) outcome.weights.push_back(parameters.Gather(b));
+    outcome.description = description.ToJson();
+    for (const auto& dictionary : description.dictionaries) outcome.description += dictionary.Serialize();
+    const std::vector<double> moments = description.moments.Save();
+    outcome.description.append(reinterpret_cast<const char*>(moments.data()), moments.size() * sizeof(double));
+    outcome.report = TRY(std::move(report));
+    return {};
+  }
+};
+
+// Bit for bit: weights, description, and what the report says of losses.
+inline void ExpectSame(const Outcome& got, const Outcome& want) {
+  ASSERT_TRUE(got.ok()) << got.error->text;
+  ASSERT_TRUE(want.ok()) << want.error->text;
+  EXPECT_EQ(got.weights, want.weights);
+  EXPECT_EQ(got.description, want.description);
+  EXPECT_EQ(got.report->epochs, want.report->epochs);
+  EXPECT_EQ(got.report->rows, want.report->rows);
+  EXPECT_EQ(got.report->stopped_early, want.report->stopped_early);
+  EXPECT_EQ(got.report->progressive.Save(), want.report->progressive.Save());
+  EXPECT_EQ(got.report->held_out_losses, want.report->held_out_losses);
+  const auto held_out = [](const Outcome& outcome) { return outcome.report->held_out.value_or(Evaluation()).Save(); };
+  EXPECT_EQ(held_out(got), held_out(want));
+}
+
+}  // namespace freshet::train
