@@ -27,5 +27,6 @@ endfunction()
 # FRESHET_SOURCE (this tree) and FRESHET_DATA (real data sets; tests that need one skip loudly without it).
 function(freshet_tests binary)
   gtest_discover_tests(${binary} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
-    ENVIRONMENT "FRESHET_SOURCE=${PROJECT_SOURCE_DIR}\\;FRESHET_DATA=${PROJECT_SOURCE_DIR}/../shared/data")
+    ENVIRONMENT "FRESHET_SOURCE=${PROJECT_SOURCE_DIR}"
+    ENVIRONMENT_MODIFICATION "FRESHET_DATA=set:${PROJECT_SOURCE_DIR}/../shared/data")  # two, since a list does not get through
 endfunction()

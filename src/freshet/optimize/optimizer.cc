@@ -29,7 +29,11 @@ Result<std::unique_ptr<Optimizer>> Optimizer::Make(const OptimizerOptions& optio
   TRY(options.schedule.Validate());
   if (!(options.l1 >= 0) || !(options.l2 >= 0)) return Error{Code::kInvalid, "l1 and l2: expected 0 or more"};
   for (const Entry& entry : kRegistry)
-    if (entry.name == options.kind) return entry.make(options, memory);
+    if (entry.name == options.kind) {
+      auto optimizer = entry.make(options, memory);
+      optimizer->SetStep(0);
+      return optimizer;
+    }
   return Error{Code::kInvalid, Str("optimizer ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
 }
 
