@@ -34,7 +34,8 @@ void CheckDescription(const data::TensorFile& file) {
   if (!description.ok()) return;
   const auto format = data::FindFormat(description.value().format);
   if (!format.ok()) return;
-  const std::string text = "1 1:2 |a b\n1,2,x,\"y\"\na::b::3::4\n1\n" + std::string(data::Parser::kPadding, '\n');
+  std::string text = "1 1:2 |a b\n1,2,x,\"y\"\na::b::3::4\n1\n";
+  text.append(data::Parser::kPadding, '\n');
   const data::Head head{std::string_view(text).substr(0, text.size() - data::Parser::kPadding), "input"};
   MemoryFiles files({});
   for (const bool labelled : {true, false}) {

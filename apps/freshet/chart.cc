@@ -62,37 +62,48 @@ std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_n
   }
   std::string axis = Short(b.x0);
   const std::string right = Str(Short(b.x1), " ", x_name);
-  axis.resize(std::max(axis.size() + 1, static_cast<std::size_t>(std::max(0, width - static_cast<int>(right.size())))), ' ');
+  axis.resize(std::max(axis.size() + 1, static_cast<std::size_t>(std::max(0, width - static_cast<int>(right.size())))),
+              ' ');
   out += Str("          +", std::string(static_cast<std::size_t>(width), '-'), "\n           ", axis, right, "\n");
   if (lines.size() > 1)
-    for (std::size_t l = 0; l < lines.size(); ++l) out += Str("           ", marks.substr(l % marks.size(), 1), " ", lines[l].name, "\n");
+    for (std::size_t l = 0; l < lines.size(); ++l)
+      out += Str("           ", marks.substr(l % marks.size(), 1), " ", lines[l].name, "\n");
   return out;
 }
 
-std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name, const std::string& y_name) {
+std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name,
+                     const std::string& y_name) {
   constexpr double kWidth = 720, kHeight = 400, kLeft = 70, kRight = 20, kTop = 40, kBottom = 50;
-  static constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+  static constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
+                                                          "#cc79a7", "#e69f00", "#56b4e9"};
   const Bounds b = BoundsOf(lines);
   const auto x = [&](double value) { return kLeft + (value - b.x0) / (b.x1 - b.x0) * (kWidth - kLeft - kRight); };
   const auto y = [&](double value) { return kTop + (b.y1 - value) / (b.y1 - b.y0) * (kHeight - kTop - kBottom); };
   std::string out = Str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight,
-                        "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"",
+                        "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
+                        "fill=\"white\"/>\n<text x=\"",
                         kLeft, "\" y=\"24\" font-size=\"16\">", Escaped(title), "</text>\n");
   for (int i = 0; i <= 4; ++i) {
     const double vy = b.y0 + (b.y1 - b.y0) * i / 4, vx = b.x0 + (b.x1 - b.x0) * i / 4;
-    out += Str("<line x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Fixed(y(vy), 1), "\" y2=\"", Fixed(y(vy), 1), "\" stroke=\"#ddd\"/>\n");
-    out += Str("<text x=\"", kLeft - 8, "\" y=\"", Fixed(y(vy) + 4, 1), "\" text-anchor=\"end\">", Short(vy), "</text>\n");
-    out += Str("<text x=\"", Fixed(x(vx), 1), "\" y=\"", kHeight - kBottom + 18, "\" text-anchor=\"middle\">", Short(vx), "</text>\n");
+    out += Str("<line x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Fixed(y(vy), 1), "\" y2=\"",
+               Fixed(y(vy), 1), "\" stroke=\"#ddd\"/>\n");
+    out +=
+        Str("<text x=\"", kLeft - 8, "\" y=\"", Fixed(y(vy) + 4, 1), "\" text-anchor=\"end\">", Short(vy), "</text>\n");
+    out += Str("<text x=\"", Fixed(x(vx), 1), "\" y=\"", kHeight - kBottom + 18, "\" text-anchor=\"middle\">",
+               Short(vx), "</text>\n");
   }
-  out += Str("<text x=\"", (kLeft + kWidth - kRight) / 2, "\" y=\"", kHeight - 12, "\" text-anchor=\"middle\">", Escaped(x_name), "</text>\n");
-  out += Str("<text transform=\"translate(16 ", kHeight / 2, ") rotate(-90)\" text-anchor=\"middle\">", Escaped(y_name), "</text>\n");
+  out += Str("<text x=\"", (kLeft + kWidth - kRight) / 2, "\" y=\"", kHeight - 12, "\" text-anchor=\"middle\">",
+             Escaped(x_name), "</text>\n");
+  out += Str("<text transform=\"translate(16 ", kHeight / 2, ") rotate(-90)\" text-anchor=\"middle\">", Escaped(y_name),
+             "</text>\n");
   for (std::size_t l = 0; l < lines.size(); ++l) {
     const char* const colour = kColours[l % kColours.size()];
     out += Str("<polyline fill=\"none\" stroke=\"", colour, "\" stroke-width=\"2\" points=\"");
     for (const Point& point : lines[l].points) out += Str(Fixed(x(point.x), 1), ",", Fixed(y(point.y), 1), " ");
     out += "\"/>\n";
     if (lines.size() > 1)
-      out += Str("<text x=\"", kWidth - kRight - 4, "\" y=\"", kTop + 14 + 16 * static_cast<double>(l), "\" text-anchor=\"end\" fill=\"", colour, "\">", Escaped(lines[l].name), "</text>\n");
+      out += Str("<text x=\"", kWidth - kRight - 4, "\" y=\"", kTop + 14 + 16 * static_cast<double>(l),
+                 "\" text-anchor=\"end\" fill=\"", colour, "\">", Escaped(lines[l].name), "</text>\n");
   }
   return out + "</svg>\n";
 }
@@ -108,7 +119,8 @@ void Curve::Add(double rows, double total_loss, double total_weight) {
   if (stretches_.size() < 256) return;
   std::vector<Stretch> halves;
   for (std::size_t i = 0; i + 1 < stretches_.size(); i += 2)
-    halves.push_back({stretches_[i + 1].rows, stretches_[i].loss + stretches_[i + 1].loss, stretches_[i].weight + stretches_[i + 1].weight});
+    halves.push_back({stretches_[i + 1].rows, stretches_[i].loss + stretches_[i + 1].loss,
+                      stretches_[i].weight + stretches_[i + 1].weight});
   stretches_ = std::move(halves);
   least_rows_ = (stretches_.back().rows - stretches_.front().rows) / static_cast<double>(stretches_.size());
 }

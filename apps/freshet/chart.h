@@ -16,7 +16,8 @@ struct Line {
 // A line chart for a terminal: `width` × `height` characters of blocks and an axis.
 std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_name, int width = 64, int height = 12);
 // The same as an SVG picture.
-std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name, const std::string& y_name);
+std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name,
+                     const std::string& y_name);
 
 // Means of a stream of losses over stretches of rows, thinned so that there are never more than 256 points.
 class Curve {

@@ -251,9 +251,10 @@ TEST_F(CliTest, PredictsClassesByTheirNames) {
 TEST_F(CliTest, RecommendsItemsThatAUserHasNotRated) {
   Generate("ratings", 3000, "r.dat", {"--users", "40", "--items", "30"});
   Must({"train", "r.dat", "-o", "m", "--quiet"});
-  const std::string user(Split(scratch_.Read("r.dat"), ':')[0]);
+  const std::string ratings = scratch_.Read("r.dat");
+  const std::string user(Split(ratings, ':')[0]);
   std::vector<std::string> rated;
-  for (const std::string_view line : Split(scratch_.Read("r.dat"), '\n'))
+  for (const std::string_view line : Split(ratings, '\n'))
     if (const auto fields = Split(line, ':'); fields[0] == user) rated.emplace_back(fields[2]);
   const Json all = JsonOf(Must({"recommend", "-i", "m", "--user", user, "-n", "1000", "--json"}));
   const Json unseen = JsonOf(Must({"recommend", "-i", "m", "--user", user, "-n", "1000", "--json", "r.dat"}));

@@ -14,15 +14,19 @@ Result<void> AppendLibsvm(const data::Description& description, const data::Batc
   for (std::size_t r = 0; r < batch.rows; ++r) {
     const float label = batch.labels[r];
     const auto k = static_cast<std::size_t>(std::max(0.0f, label));
-    if (description.labels.kind == data::Labels::Kind::kBinary) out += label > 0 ? "+1" : "-1";
-    else if (description.labels.kind == data::Labels::Kind::kClasses) out += Str(k);
-    else out += Str(std::isnan(label) ? 0.0f : label);
+    if (description.labels.kind == data::Labels::Kind::kBinary)
+      out += label > 0 ? "+1" : "-1";
+    else if (description.labels.kind == data::Labels::Kind::kClasses)
+      out += Str(k);
+    else
+      out += Str(std::isnan(label) ? 0.0f : label);
     const auto add = [&](std::uint64_t index, float value) {
       if (value != 0 && !std::isnan(value) && index != data::kUnseen) out += Str(" ", index + 1, ":", value);
     };
     if (batch.sparse()) {
       std::vector<std::pair<std::uint32_t, float>> entries;
-      for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e) entries.emplace_back(batch.indices[e], batch.values[e]);
+      for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e)
+        entries.emplace_back(batch.indices[e], batch.values[e]);
       std::sort(entries.begin(), entries.end());
       for (std::size_t i = 0; i < entries.size(); ++i) {
         // Hashing may have put two features in one place: they add up, as they do in a linear model.
@@ -65,7 +69,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     }));
     return writer->Close(description);
   }
-  if (description.format == "ratings") return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
+  if (description.format == "ratings")
+    return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
   return base::WriteAtomic(door.files, out, [&](base::OutputFile& file) -> Result<void> {
     std::string text;
     return data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
@@ -79,9 +84,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-extern const Verb kDataConvert = {"data convert", "parse once, train many times: write a cache, or LIBSVM text", "-o FILE [FLAGS] DATA…",
-                                  "  freshet data convert clicks.csv.gz -o clicks.cache && freshet train clicks.cache -o clicks.model\n"
-                                  "  freshet data convert table.csv --label y --to libsvm -o table.svm\n",
-                                  Run};
+extern const Verb kDataConvert = {
+    "data convert", "parse once, train many times: write a cache, or LIBSVM text", "-o FILE [FLAGS] DATA…",
+    "  freshet data convert clicks.csv.gz -o clicks.cache && freshet train clicks.cache -o clicks.model\n"
+    "  freshet data convert table.csv --label y --to libsvm -o table.svm\n",
+    Run};
 
 }  // namespace freshet::cli

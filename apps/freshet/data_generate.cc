@@ -31,12 +31,14 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("out", &out, "where they go", {.letter = 'o', .value = "FILE"});
   settings.Add("seed", &options.seed, "the same seed gives the same rows", {.value = "N"});
   settings.Add("first-row", &options.first_row, "go on after so many rows", {.value = "N"});
-  settings.Add("drift-rows", &options.drift_rows, "sea: rows of a concept; hyperplane: of a quarter turn (0: rows / 4)", {.value = "N"});
+  settings.Add("drift-rows", &options.drift_rows, "sea: rows of a concept; hyperplane: of a quarter turn (0: rows / 4)",
+               {.value = "N"});
   settings.Add("features", &options.features, "of hyperplane", {.value = "N", .least = 1, .most = 10000});
   settings.Add("users", &options.users, "of ratings", {.value = "N", .least = 1, .most = 1e9});
   settings.Add("items", &options.items, "of ratings", {.value = "N", .least = 1, .most = 1e9});
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  if (options.kind.empty()) return Error{Code::kInvalid, Str("--kind: expected one of ", Join(data::GeneratorKinds(), ", "))};
+  if (options.kind.empty())
+    return Error{Code::kInvalid, Str("--kind: expected one of ", Join(data::GeneratorKinds(), ", "))};
   const auto write = [&](base::OutputFile& file) {
     Interruptible rows(door, file);
     return data::Generate(options, rows);
@@ -48,11 +50,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-extern const Verb kDataGenerate = {"data generate", "make up data of known difficulty", "--kind KIND [FLAGS]",
-                                   "  freshet data generate --kind sea --rows 60000 -o sea.csv          four concepts, 10 % noise\n"
-                                   "  freshet data generate --kind url-like --rows 200000 -o url.svm    sparse, 3.2 million features\n"
-                                   "  freshet data generate --kind url-like --rows 20000 --first-row 200000 -o url.t.svm\n"
-                                   "  freshet data generate --kind ratings --rows 1000000 -o ratings.dat\n",
-                                   Run};
+extern const Verb kDataGenerate = {
+    "data generate", "make up data of known difficulty", "--kind KIND [FLAGS]",
+    "  freshet data generate --kind sea --rows 60000 -o sea.csv          four concepts, 10 % noise\n"
+    "  freshet data generate --kind url-like --rows 200000 -o url.svm    sparse, 3.2 million features\n"
+    "  freshet data generate --kind url-like --rows 20000 --first-row 200000 -o url.t.svm\n"
+    "  freshet data generate --kind ratings --rows 1000000 -o ratings.dat\n",
+    Run};
 
 }  // namespace freshet::cli

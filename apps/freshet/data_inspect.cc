@@ -44,7 +44,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const double seconds = base::Seconds(door.clock.Now() - started);
   const auto name = [&](float label) {
     const auto k = static_cast<std::size_t>(std::max(0.0f, label));
-    return description.labels.kind != data::Labels::Kind::kReal && k < description.labels.names.size() ? description.labels.names[k] : Str(label);
+    return description.labels.kind != data::Labels::Kind::kReal && k < description.labels.names.size()
+               ? description.labels.names[k]
+               : Str(label);
   };
   nlohmann::ordered_json out;
   out["schema"] = 1;
@@ -59,15 +61,19 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   for (const auto& dictionary : description.dictionaries) out["dictionaries"].push_back(dictionary.size());
   out["seconds"] = seconds;
   if (json) return Print(door.files, out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  std::string text = Str("format    ", description.format, description.header ? ", first line names the columns" : "", "\n");
-  text += Str("rows      ", Grouped(rows), BadRows(*source) > 0 ? Str(", and ", Grouped(BadRows(*source)), " that are malformed") : "", "\n");
-  text += Str("features  ", Grouped(features), ", ", Fixed(out["entries_per_row"].get<double>(), 1), " a row", description.dense ? " (dense)" : "", "\n");
+  std::string text =
+      Str("format    ", description.format, description.header ? ", first line names the columns" : "", "\n");
+  text += Str("rows      ", Grouped(rows),
+              BadRows(*source) > 0 ? Str(", and ", Grouped(BadRows(*source)), " that are malformed") : "", "\n");
+  text += Str("features  ", Grouped(features), ", ", Fixed(out["entries_per_row"].get<double>(), 1), " a row",
+              description.dense ? " (dense)" : "", "\n");
   for (const auto& column : description.columns) {
     static const char* const kKinds[] = {"number", "category", "label", "weight", "time", "ignored"};
     text += Str("column    ", column.name, "  ", kKinds[static_cast<int>(column.kind)], "\n");
   }
   for (std::size_t i = 0; i < description.dictionaries.size(); ++i)
-    text += Str(description.format == "ratings" ? (i == 0 ? "users     " : "items     ") : "names     ", Grouped(description.dictionaries[i].size()), "\n");
+    text += Str(description.format == "ratings" ? (i == 0 ? "users     " : "items     ") : "names     ",
+                Grouped(description.dictionaries[i].size()), "\n");
   std::size_t shown = 0;
   for (const auto& [label, count] : labels) {
     if (++shown > 12) {

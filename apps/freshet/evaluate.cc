@@ -31,7 +31,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   input.reader.grow = false;
   input.reader.labelled = trained.model->config().kind != "kmeans";
   const auto source = TRY(input.Open(env, trained.description));
-  const auto evaluation = TRY(train::Evaluate(env, *trained.model, trained.parameters, trained.description, *source, &door.stop));
+  const auto evaluation =
+      TRY(train::Evaluate(env, *trained.model, trained.parameters, trained.description, *source, &door.stop));
   if (evaluation.rows() == 0) return Error{Code::kBadInput, Str(Join(input.data, ", "), ": no rows to evaluate on")};
   if (!json) return Print(door.files, ToText(evaluation, *trained.model) + "\n");
   auto out = ToJson(evaluation, *trained.model);

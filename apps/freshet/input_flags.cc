@@ -59,17 +59,22 @@ void InputFlags::Register(base::Settings& settings, Use use) {
   std::vector<std::string> formats = {"auto"};
   for (const data::Format& format : data::Formats()) formats.emplace_back(format.name);
   settings.Group("Input");
-  settings.Add("data", &data, "files, patterns, or - for standard input; gzip, xz and zstd are unpacked", {.letter = 'd', .value = "FILE", .positional = true});
+  settings.Add("data", &data, "files, patterns, or - for standard input; gzip, xz and zstd are unpacked",
+               {.letter = 'd', .value = "FILE", .positional = true});
   if (use == Use::kTraining) {
     settings.Add("format", &input.format, "format of the data", {.value = "NAME", .choices = formats});
-    settings.Add("label", &input.label, "label column by name or number from 1 (negative: from the end; none: no labels)", {.value = "COLUMN"});
+    settings.Add("label", &input.label,
+                 "label column by name or number from 1 (negative: from the end; none: no labels)",
+                 {.value = "COLUMN"});
     settings.Add("delimiter", &input.delimiter, "between columns (inferred if not given)", {.value = "C"});
-    settings.Add("header", &input.header, "does the first line name the columns", {.value = "WHICH", .choices = {"auto", "yes", "no"}});
+    settings.Add("header", &input.header, "does the first line name the columns",
+                 {.value = "WHICH", .choices = {"auto", "yes", "no"}});
     settings.Add("categorical", &categorical, "columns to treat as categories", {.value = "A,B"});
     settings.Add("ignore", &ignore, "columns to leave out", {.value = "A,B"});
     settings.Add("weight-column", &input.weight_column, "column with the importance of a row", {.value = "COLUMN"});
     settings.Add("time-column", &input.time_column, "column with seconds since 1970", {.value = "COLUMN"});
-    settings.Add("index-base", &index_base, "what the first LIBSVM feature is called: 0, 1, or -1 to infer", {.value = "N", .least = -1, .most = 1});
+    settings.Add("index-base", &index_base, "what the first LIBSVM feature is called: 0, 1, or -1 to infer",
+                 {.value = "N", .least = -1, .most = 1});
     settings.Add("bits", &input.bits, "hash features to 2^bits", {.letter = 'b', .value = "N", .least = 0, .most = 30});
     settings.Add("positive", &input.positive, "one class against the rest", {.value = "LABEL"});
     settings.Add("classes", &classes, "label values in order", {.value = "A,B,C"});
@@ -77,7 +82,8 @@ void InputFlags::Register(base::Settings& settings, Use use) {
   }
   settings.Add("part", &part, "take one part of N of the data: 0/4 … 3/4", {.value = "K/N"});
   settings.Add("label-file", &input.labels_path, "file of labels (idx; found by name if not given)", {.value = "FILE"});
-  settings.Add("max-bad-rows", &reader.max_bad_rows, "set aside so many malformed rows before giving up", {.value = "N"});
+  settings.Add("max-bad-rows", &reader.max_bad_rows, "set aside so many malformed rows before giving up",
+               {.value = "N"});
   settings.Add("bad-rows", &reader.bad_rows_path, "write malformed rows here", {.value = "FILE"});
 }
 
@@ -94,9 +100,12 @@ Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, 
   if (data.empty()) return Error{Code::kInvalid, "no input files; name at least one, or - for standard input"};
   if (data.size() == 1 && data::CacheReader::Is(env.files, data[0])) {
     auto cache = TRY(data::CacheReader::Open(env.files, data[0]));
-    if (description.format.empty()) description = cache->description();
+    if (description.format.empty())
+      description = cache->description();
     else if (!SameInput(cache->description(), description))
-      return Error{Code::kInvalid, Str(data[0], ": its rows were not read as this model reads rows; give the files it was made from instead")};
+      return Error{
+          Code::kInvalid,
+          Str(data[0], ": its rows were not read as this model reads rows; give the files it was made from instead")};
     return std::unique_ptr<data::RowSource>(std::move(cache));
   }
   reader.part = TRY(ParsePart(part));

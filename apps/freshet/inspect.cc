@@ -15,11 +15,14 @@ std::string FeatureName(const data::Description& description, std::uint64_t feat
   std::uint64_t number = 0;
   for (const data::Column& column : description.columns)
     if (column.kind == data::Column::Kind::kNumber && number++ == feature) return column.name;
-  if (!description.dictionaries.empty() && feature >= description.features && feature - description.features < description.dictionaries[0].size()) {
-    const auto key = Split(description.dictionaries[0].Name(static_cast<std::uint32_t>(feature - description.features)), '=');
+  if (!description.dictionaries.empty() && feature >= description.features &&
+      feature - description.features < description.dictionaries[0].size()) {
+    const auto key =
+        Split(description.dictionaries[0].Name(static_cast<std::uint32_t>(feature - description.features)), '=');
     std::size_t category = 0;
     for (const data::Column& column : description.columns)
-      if (column.kind == data::Column::Kind::kCategory && Str(category++) == key[0]) return Str(column.name, "=", key.size() > 1 ? key[1] : "");
+      if (column.kind == data::Column::Kind::kCategory && Str(category++) == key[0])
+        return Str(column.name, "=", key.size() > 1 ? key[1] : "");
   }
   return Str(feature + static_cast<std::uint64_t>(description.format == "libsvm" ? description.index_base : 1));
 }
@@ -67,16 +70,20 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (json) return Print(door.files, out.dump() + "\n");
 
   const auto& config = trained.model->config();
-  std::string text = Str("model    ", config.kind, ", ", config.loss, " loss, ", Grouped(trained.parameters.size()), " parameters, trained on ",
-                         trained.metadata.contains("rows") ? trained.metadata.at("rows") : "?", " rows\n");
+  std::string text =
+      Str("model    ", config.kind, ", ", config.loss, " loss, ", Grouped(trained.parameters.size()),
+          " parameters, trained on ", trained.metadata.contains("rows") ? trained.metadata.at("rows") : "?", " rows\n");
   for (const auto& block : out["blocks"])
-    text += Str("block    ", block["name"].get<std::string>(), "  ", Grouped(block["rows"].get<std::uint64_t>()), " × ", block["width"].get<std::uint64_t>(), "\n");
+    text += Str("block    ", block["name"].get<std::string>(), "  ", Grouped(block["rows"].get<std::uint64_t>()), " × ",
+                block["width"].get<std::uint64_t>(), "\n");
   const data::Description& input = trained.description;
-  text += Str("input    ", input.format, input.dense ? Str(", ", input.features, " numbers a row") : ", sparse rows", input.standardise ? ", standardised" : "",
-              input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "", "\n");
+  text += Str("input    ", input.format, input.dense ? Str(", ", input.features, " numbers a row") : ", sparse rows",
+              input.standardise ? ", standardised" : "", input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "",
+              "\n");
   if (!input.labels.names.empty()) text += Str("labels   ", Join(input.labels.names, ", "), "\n");
   for (const auto& weight : out["top_weights"])
-    text += Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ", weight["feature"].get<std::string>(), "\n");
+    text +=
+        Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ", weight["feature"].get<std::string>(), "\n");
   return Print(door.files, text);
 }
 

@@ -33,13 +33,20 @@ void WriteError(std::string_view line) {
 // Exit codes that scripts and schedulers can act on; docs/cli.md lists them.
 int ExitCode(Code code) {
   switch (code) {
-    case Code::kInvalid: return 2;
-    case Code::kBadInput: return 3;
-    case Code::kPeerLost: return 4;
-    case Code::kDiverged: return 5;
-    case Code::kCorrupt: return 6;
-    case Code::kStopped: return g_signal == SIGTERM ? 143 : 130;
-    default: return 1;
+    case Code::kInvalid:
+      return 2;
+    case Code::kBadInput:
+      return 3;
+    case Code::kPeerLost:
+      return 4;
+    case Code::kDiverged:
+      return 5;
+    case Code::kCorrupt:
+      return 6;
+    case Code::kStopped:
+      return g_signal == SIGTERM ? 143 : 130;
+    default:
+      return 1;
   }
 }
 
@@ -67,7 +74,8 @@ freshet::Result<void> Run(freshet::cli::Door& door, std::vector<std::string> arg
     names.emplace_back(verb->name);
   }
   const std::string nearest = freshet::Nearest(arguments[0], names);
-  return Error{Code::kInvalid, Str("no verb '", arguments[0], "'; ", nearest.empty() ? "see freshet --help" : Str("did you mean '", nearest, "'?"))};
+  return Error{Code::kInvalid, Str("no verb '", arguments[0], "'; ",
+                                   nearest.empty() ? "see freshet --help" : Str("did you mean '", nearest, "'?"))};
 }
 
 }  // namespace
@@ -79,7 +87,7 @@ int main(int argc, char** argv) {
     return 1;
   }
 #endif
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = OnSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -87,7 +95,8 @@ int main(int argc, char** argv) {
   freshet::base::PosixFiles files;
   freshet::base::SystemClock clock;
   const char* const verbose = std::getenv("FRESHET_LOG");
-  const auto least = verbose != nullptr && std::strcmp(verbose, "info") == 0 ? freshet::base::Level::kInfo : freshet::base::Level::kWarn;
+  const auto least = verbose != nullptr && std::strcmp(verbose, "info") == 0 ? freshet::base::Level::kInfo
+                                                                             : freshet::base::Level::kWarn;
   freshet::base::Log log(clock, WriteError, least);
   freshet::base::Faults faults;
   if (const char* const armed = std::getenv("FRESHET_FAULT"); armed != nullptr) {

@@ -17,7 +17,8 @@ void AppendPrediction(const model::TrainedModel& trained, std::span<float> score
     return;
   }
   if (labels.kind == data::Labels::Kind::kClasses && !all) {
-    out += Str(labels.names[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())], "\n");
+    out += Str(labels.names[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())],
+               "\n");
     return;
   }
   trained.model->loss().Link(scores);
@@ -60,7 +61,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
       scores.resize(batch.rows * k);
       trained.model->Predict(trained.parameters, batch, workspace, scores);
       text.clear();
-      for (std::size_t r = 0; r < batch.rows; ++r) AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
+      for (std::size_t r = 0; r < batch.rows; ++r)
+        AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
       return out.Write(text);
     });
   };
@@ -71,9 +73,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-extern const Verb kPredict = {"predict", "score rows with a model", "-i MODEL DATA…",
-                              "  freshet predict -i a9a.model a9a.t | head\n"
-                              "  freshet predict -i digits.model --probabilities t10k-images-idx3-ubyte.gz -o scores.txt\n",
-                              Run};
+extern const Verb kPredict = {
+    "predict", "score rows with a model", "-i MODEL DATA…",
+    "  freshet predict -i a9a.model a9a.t | head\n"
+    "  freshet predict -i digits.model --probabilities t10k-images-idx3-ubyte.gz -o scores.txt\n",
+    Run};
 
 }  // namespace freshet::cli

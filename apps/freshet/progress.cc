@@ -47,8 +47,8 @@ void ProgressView::DrawBar(const train::Progress& progress) {
     bar += Str(" ", Fixed(*progress.fraction * 100, 0), " %");
   }
   const double rate = progress.seconds > 0 ? static_cast<double>(progress.rows) / progress.seconds : 0;
-  Write(Str("\r\x1b[K", bar, "  epoch ", progress.epoch + 1, "/", progress.epochs, "  ", Grouped(progress.rows), " rows  ",
-            Grouped(static_cast<unsigned long long>(rate)), " rows/s  loss ", Fixed(progress.mean_loss, 4)));
+  Write(Str("\r\x1b[K", bar, "  epoch ", progress.epoch + 1, "/", progress.epochs, "  ", Grouped(progress.rows),
+            " rows  ", Grouped(static_cast<unsigned long long>(rate)), " rows/s  loss ", Fixed(progress.mean_loss, 4)));
   bar_drawn_ = true;
 }
 

@@ -7,8 +7,8 @@
 
 namespace freshet::cli {
 
-// Shows how training goes, on standard error: a bar that is redrawn on a terminal, elsewhere one line whenever the number
-// of rows has doubled. Also gathers the learning curve.
+// Shows how training goes, on standard error: a bar that is redrawn on a terminal, elsewhere one line whenever the
+// number of rows has doubled. Also gathers the learning curve.
 class ProgressView {
  public:
   ProgressView(bool quiet, base::Clock& clock);

@@ -34,14 +34,17 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   auto trained = TRY(model::LoadModel(door.files, model_path, memory));
   const auto* const model = dynamic_cast<const model::Factorization*>(trained.model.get());
   if (model == nullptr || trained.description.dictionaries.size() != 2)
-    return Error{Code::kInvalid, Str(model_path, ": is a ", trained.model->config().kind, " model; recommendations need a factorization model")};
+    return Error{Code::kInvalid, Str(model_path, ": is a ", trained.model->config().kind,
+                                     " model; recommendations need a factorization model")};
   const data::Dictionary& user_names = trained.description.dictionaries[0];
   const data::Dictionary& item_names = trained.description.dictionaries[1];
 
   std::vector<std::uint32_t> numbers;
   for (const std::string& user : users) {
     numbers.push_back(user_names.Find(user));
-    if (numbers.back() == data::kUnseen) return Error{Code::kNotFound, Str("user ", Quoted(user), " is not in the model; it knows ", user_names.size(), " users")};
+    if (numbers.back() == data::kUnseen)
+      return Error{Code::kNotFound,
+                   Str("user ", Quoted(user), " is not in the model; it knows ", user_names.size(), " users")};
   }
   // What each user has rated already, from the ratings given.
   std::vector<std::vector<std::uint32_t>> seen(users.size());
@@ -63,7 +66,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     nlohmann::ordered_json row = {{"schema", 1}, {"user", users[u]}, {"items", nlohmann::ordered_json::array()}};
     for (const auto& [item, score] : best) {
       row["items"].push_back({{"item", std::string(item_names.Name(item))}, {"score", score}});
-      if (!json) out += Str(users.size() > 1 ? Str(users[u], "\t") : "", item_names.Name(item), "\t", Fixed(score, 4), "\n");
+      if (!json)
+        out += Str(users.size() > 1 ? Str(users[u], "\t") : "", item_names.Name(item), "\t", Fixed(score, 4), "\n");
     }
     if (json) out += row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
@@ -72,9 +76,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-extern const Verb kRecommend = {"recommend", "the best items for a user that they have not rated", "-i MODEL --user ID [RATINGS…]",
-                                "  freshet recommend -i movies.model --user 42 -n 5 ratings.dat    leaves out what ratings.dat says 42 has rated\n"
-                                "  freshet recommend -i movies.model --user 42 --user 7 --json\n",
-                                Run};
+extern const Verb kRecommend = {
+    "recommend", "the best items for a user that they have not rated", "-i MODEL --user ID [RATINGS…]",
+    "  freshet recommend -i movies.model --user 42 -n 5 ratings.dat    leaves out what ratings.dat says 42 has rated\n"
+    "  freshet recommend -i movies.model --user 42 --user 7 --json\n",
+    Run};
 
 }  // namespace freshet::cli

@@ -42,18 +42,26 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("quiet", &quiet, "no progress");
   input.Register(settings, InputFlags::Use::kTraining);
   settings.Group("Model");
-  settings.Add("model", &model, "what to learn", {.letter = 'm', .value = "KIND", .choices = with_auto(model::Model::Kinds())});
-  settings.Add("loss", &loss, "what to minimise (auto: by the labels)", {.value = "NAME", .choices = with_auto(model::LossNames())});
-  settings.Add("factors", &factors, "factors of a user, item or feature", {.letter = 'k', .value = "N", .least = 1, .most = 4096});
+  settings.Add("model", &model, "what to learn",
+               {.letter = 'm', .value = "KIND", .choices = with_auto(model::Model::Kinds())});
+  settings.Add("loss", &loss, "what to minimise (auto: by the labels)",
+               {.value = "NAME", .choices = with_auto(model::LossNames())});
+  settings.Add("factors", &factors, "factors of a user, item or feature",
+               {.letter = 'k', .value = "N", .least = 1, .most = 4096});
   settings.Add("clusters", &clusters, "clusters of kmeans", {.value = "N", .least = 1, .most = 1 << 20});
-  settings.Add("features", &features, "number of features (kmeans over sparse rows)", {.value = "N", .least = 0, .most = 1 << 28});
+  settings.Add("features", &features, "number of features (kmeans over sparse rows)",
+               {.value = "N", .least = 0, .most = 1 << 28});
   settings.Add("spread", &spread, "factors start within ± spread·√(3/factors)", {.value = "X", .least = 0});
   settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
   settings.Group("Learning");
-  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)", {.letter = 'e', .value = "N", .least = 0});
-  settings.Add("optimizer", &optimizer, "update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for factorization)", {.value = "NAME", .choices = optimizers});
+  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)",
+               {.letter = 'e', .value = "N", .least = 0});
+  settings.Add("optimizer", &optimizer,
+               "update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for factorization)",
+               {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
-  settings.Add("schedule", &schedule, "of the rate (auto: constant in one epoch, linear over several)", {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
+  settings.Add("schedule", &schedule, "of the rate (auto: constant in one epoch, linear over several)",
+               {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
   settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
   settings.Add("warmup", &warmup, "updates over which the rate rises from 0", {.value = "N", .least = 0});
   settings.Add("l1", &l1, "pull of weights to exactly zero", {.value = "X", .least = 0});
@@ -65,11 +73,14 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("shuffle", &shuffle, "mix rows within 16 MB, and blocks from the second epoch on");
   settings.Add("seed", &seed, "of everything random", {.value = "N"});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
-  settings.Add("deterministic", &deterministic, "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
+  settings.Add("deterministic", &deterministic,
+               "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
   settings.Group("Validation");
   settings.Add("holdout", &holdout, "share of rows kept back to test on", {.value = "X", .least = 0, .most = 0.9});
-  settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)", {.value = "T", .least = 0});
-  settings.Add("patience", &patience, "stop after so many epochs without a better held-out loss", {.value = "N", .least = 0});
+  settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)",
+               {.value = "T", .least = 0});
+  settings.Add("patience", &patience, "stop after so many epochs without a better held-out loss",
+               {.value = "N", .least = 0});
   settings.Group("Going on");
   settings.Add("checkpoint", &checkpoint, "save the run here; the same command again resumes it", {.value = "FILE"});
   settings.Add("checkpoint-seconds", &checkpoint_seconds, "time between checkpoints", {.value = "S", .least = 0});
@@ -83,14 +94,17 @@ void TrainFlags::Register(base::Settings& settings) {
 Result<void> ChooseTask(TrainFlags& flags) {
   data::InputOptions& input = flags.input.input;
   if (flags.model == "kmeans" || flags.model == "factorization") {
-    if (flags.optimizer == "lbfgs") return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", flags.model)};
+    if (flags.optimizer == "lbfgs")
+      return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", flags.model)};
     if (flags.model == "kmeans") flags.input.reader.labelled = false;
     input.task = data::Labels::Kind::kReal;
-    if (flags.loss != "auto" && flags.loss != "squared") return Error{Code::kInvalid, Str("--model ", flags.model, " goes with --loss squared only")};
+    if (flags.loss != "auto" && flags.loss != "squared")
+      return Error{Code::kInvalid, Str("--model ", flags.model, " goes with --loss squared only")};
     return {};
   }
   if (flags.loss != "auto") input.task = TRY(model::FindLoss(flags.loss))->task();
-  if (flags.model == "fm" && flags.loss == "softmax") return Error{Code::kInvalid, "--model fm goes with logistic, hinge or squared loss"};
+  if (flags.model == "fm" && flags.loss == "softmax")
+    return Error{Code::kInvalid, "--model fm goes with logistic, hinge or squared loss"};
   input.joint_ids = flags.model == "fm";
   return {};
 }
@@ -107,7 +121,8 @@ void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   const bool ratings = description.format == "ratings" && !description.joint_ids;
   if (flags.model == "auto") flags.model = ratings ? "factorization" : "linear";
   const bool factorization = flags.model == "factorization";
-  if (flags.loss == "auto") flags.loss = flags.model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
+  if (flags.loss == "auto")
+    flags.loss = flags.model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
   // Standardised columns have one scale already; other features get the rule that does not mind theirs.
   const bool one_scale = flags.model == "fm" || (description.dense && description.standardise);
   if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
@@ -116,11 +131,16 @@ void SettleDefaults(TrainFlags& flags, const data::Description& description) {
   // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
   if (flags.schedule == "auto") flags.schedule = flags.epochs > 1 ? "linear" : "constant";
   if (flags.rate == 0) {
-    if (factorization) flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
-    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad") flags.rate = std::round(150 * ManyFeatures(description)) / 1000;
-    else if (flags.optimizer == "adam") flags.rate = 0.001;
-    else if (flags.optimizer == "sgd" || flags.optimizer == "momentum") flags.rate = 0.01;
-    else flags.rate = 0.1;
+    if (factorization)
+      flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
+    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad")
+      flags.rate = std::round(150 * ManyFeatures(description)) / 1000;
+    else if (flags.optimizer == "adam")
+      flags.rate = 0.001;
+    else if (flags.optimizer == "sgd" || flags.optimizer == "momentum")
+      flags.rate = 0.01;
+    else
+      flags.rate = 0.1;
   }
 }
 
@@ -147,11 +167,15 @@ Result<model::ModelConfig> ModelConfigOf(const TrainFlags& flags, const data::De
   config.clusters = flags.clusters;
   config.spread = flags.spread;
   config.seed = flags.seed;
-  if (config.kind == "fm" && config.dense) return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
-  if (config.kind == "factorization" && description.format != "ratings") return Error{Code::kInvalid, "--model factorization needs ratings (user item rating); use --format ratings or --model fm"};
+  if (config.kind == "fm" && config.dense)
+    return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
+  if (config.kind == "factorization" && description.format != "ratings")
+    return Error{Code::kInvalid,
+                 "--model factorization needs ratings (user item rating); use --format ratings or --model fm"};
   if (config.kind == "kmeans" && !config.dense) {
     if (description.bits > 0) config.features = std::uint64_t{1} << description.bits;
-    if (config.features == 0) return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
+    if (config.features == 0)
+      return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
   }
   return config;
 }
@@ -169,11 +193,14 @@ std::string HowLearned(const TrainFlags& flags) {
   return Str(flags.optimizer, " at rate ", flags.rate);
 }
 
-Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model, const optimize::Parameters& parameters, const Outcome& outcome, const Curve& curve) {
+Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model,
+                  const optimize::Parameters& parameters, const Outcome& outcome, const Curve& curve) {
   const train::Report& report = outcome.report;
   std::vector<Line> lines = {{"loss before learning", curve.points()}};
   if (!flags.curve.empty())
-    TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) { return file.Write(SvgChart("Learning curve", lines, "rows", "loss on rows not learned yet")); }));
+    TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) {
+      return file.Write(SvgChart("Learning curve", lines, "rows", "loss on rows not learned yet"));
+    }));
   if (flags.json) {
     nlohmann::ordered_json json;
     json["schema"] = 1;
@@ -193,25 +220,32 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
     if (!flags.out.empty()) json["out"] = flags.out;
     return Print(door.files, json.dump() + "\n");
   }
-  std::string out = Str("trained      ", model.config().kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()), " parameters, ",
-                        HowLearned(flags), "\n");
+  std::string out = Str("trained      ", model.config().kind, ", ", model.loss().name(), " loss, ",
+                        Grouped(parameters.size()), " parameters, ", HowLearned(flags), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
   if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
-  if (report.held_out) out += Str("held out     ", ToText(*report.held_out, model), report.stopped_early ? Str("  (stopped early, after epoch ", report.epochs, ")") : "", "\n");
+  if (report.held_out)
+    out += Str("held out     ", ToText(*report.held_out, model),
+               report.stopped_early ? Str("  (stopped early, after epoch ", report.epochs, ")") : "", "\n");
   if (outcome.test) out += Str("test         ", ToText(*outcome.test, model), "\n");
   if (outcome.bad_rows > 0) out += Str("bad rows     ", Grouped(outcome.bad_rows), " set aside\n");
   out += Str("took         ", Fixed(outcome.seconds, 3), " s");
-  if (report.seconds > 0) out += Str(", ", Grouped(static_cast<unsigned long long>(static_cast<double>(report.rows) / report.seconds)), " rows/s while training");
+  if (report.seconds > 0)
+    out += Str(", ", Grouped(static_cast<unsigned long long>(static_cast<double>(report.rows) / report.seconds)),
+               " rows/s while training");
   out += "\n";
-  if (!flags.out.empty()) out += Str("saved        ", flags.out, door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
+  if (!flags.out.empty())
+    out += Str("saved        ", flags.out,
+               door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve        ", flags.curve, "\n");
   return Print(door.files, out);
 }
 
 // The settings that must be the same when a run is resumed: all but those that say where things go.
 std::string Fingerprint(const base::Settings& settings) {
-  const std::set<std::string_view> free = {"out",   "test",    "curve",    "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
-                                           "fresh", "scratch", "bad-rows", "max-bad-rows", "cache"};
+  const std::set<std::string_view> free = {
+      "out",   "test",    "curve",    "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
+      "fresh", "scratch", "bad-rows", "max-bad-rows", "cache"};
   std::string kept;
   const std::string effective = settings.Effective();
   for (const std::string_view line : Split(effective, '\n'))
@@ -246,7 +280,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   auto source = TRY(flags.input.Open(env, description));
   if (!earlier) TRY(flags.input.FindAllClasses(env, description));
   SettleDefaults(flags, description);
-  const auto model = TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
+  const auto model =
+      TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
   const auto optimizer = TRY(optimize::Optimizer::Make(OptimizerOptionsOf(flags), memory));
   auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
   if (earlier) parameters.CopyFrom(earlier->parameters);
@@ -267,7 +302,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   options.fingerprint = Fingerprint(settings);
   options.progress = [&](const train::Progress& progress) { view.Show(progress); };
   options.stop = &door.stop;
-  if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) TRY(door.files.Remove(flags.checkpoint));
+  if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint))
+    TRY(door.files.Remove(flags.checkpoint));
 
   Outcome outcome;
   auto trained = flags.optimizer == "lbfgs"
@@ -276,13 +312,18 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   view.Done();
   outcome.report = TRY(std::move(trained));
   outcome.bad_rows = BadRows(*source);
-  if (outcome.report.rows == 0 && outcome.report.epochs == 0) return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
-  if (outcome.report.progressive.rows() == 0) return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
+  if (outcome.report.rows == 0 && outcome.report.epochs == 0)
+    return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
+  if (outcome.report.progressive.rows() == 0)
+    return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
 
   if (!flags.out.empty()) {
-    TRY(model::SaveModel(door.files, flags.out, *model, parameters, description, {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
+    TRY(model::SaveModel(door.files, flags.out, *model, parameters, description,
+                         {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
   }
-  if (to_file) TRY(base::WriteAtomic(door.files, flags.out + ".toml", [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
+  if (to_file)
+    TRY(base::WriteAtomic(door.files, flags.out + ".toml",
+                          [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
   if (!flags.test.empty()) {
     InputFlags test;
     test.data = {flags.test};

@@ -6,11 +6,13 @@ namespace freshet::cli {
 
 std::vector<const Verb*> Verbs() { return {&kTrain, &kPredict, &kEvaluate, &kRecommend, &kData, &kInspect}; }
 
-Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments, base::Settings& settings) {
-  const bool help = std::any_of(arguments.begin(), arguments.end(), [](const std::string& a) { return a == "-h" || a == "--help"; });
+Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
+                            base::Settings& settings) {
+  const bool help =
+      std::any_of(arguments.begin(), arguments.end(), [](const std::string& a) { return a == "-h" || a == "--help"; });
   if (help) {
-    TRY(Print(door.files, Str("freshet ", verb.name, " - ", verb.summary, "\n\nUsage: freshet ", verb.name, " ", verb.usage,
-                              "\n\nExamples:\n", verb.examples, settings.Help())));
+    TRY(Print(door.files, Str("freshet ", verb.name, " - ", verb.summary, "\n\nUsage: freshet ", verb.name, " ",
+                              verb.usage, "\n\nExamples:\n", verb.examples, settings.Help())));
     return false;
   }
   TRY(settings.Parse(arguments, door.files));
@@ -18,8 +20,9 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
 }
 
 std::string VersionText() {
-  return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
-             "\nmodels: linear, factorization, fm, kmeans\nformats: libsvm, csv, vw, ratings, idx, cifar10; gzip, xz, zstd\n");
+  return Str(
+      "freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
+      "\nmodels: linear, factorization, fm, kmeans\nformats: libsvm, csv, vw, ratings, idx, cifar10; gzip, xz, zstd\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {

@@ -40,7 +40,8 @@ extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.
-Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments, base::Settings& settings);
+Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
+                            base::Settings& settings);
 
 // The program's version, commit and features.
 std::string VersionText();

@@ -110,14 +110,15 @@ class PosixLock final : public FileLock {
 Result<std::unique_ptr<InputFile>> PosixFiles::OpenRead(const std::string& path) {
   const int fd = path == "-" ? 0 : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return SystemError("open", path);
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd, &info) != 0) return SystemError("look at", path);
   if (S_ISDIR(info.st_mode)) {
     close(fd);
     return Error{Code::kIo, Str(path, ": is a directory; give a file or a pattern such as '", path, "/*'")};
   }
   std::optional<std::uint64_t> size;
-  if (S_ISREG(info.st_mode) && (fd != 0 || lseek(fd, 0, SEEK_CUR) == 0)) size = static_cast<std::uint64_t>(info.st_size);
+  if (S_ISREG(info.st_mode) && (fd != 0 || lseek(fd, 0, SEEK_CUR) == 0))
+    size = static_cast<std::uint64_t>(info.st_size);
   return std::unique_ptr<InputFile>(std::make_unique<PosixInput>(fd, path == "-" ? "standard input" : path, size));
 }
 
@@ -166,7 +167,8 @@ Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path) {
                                     "); wait for it to end, or choose another output")};
     }
     // Its holder may have removed the file between our open and our lock: then what we hold has no name any more.
-    struct stat held{}, named{};
+    struct stat held {
+    }, named{};
     if (fstat(fd, &held) != 0) return SystemError("look at", path);
     if (stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino || held.st_dev != named.st_dev) continue;
     const std::string pid = Str(getpid(), "\n");
@@ -179,7 +181,7 @@ bool PosixFiles::Exists(const std::string& path) const { return access(path.c_st
 
 bool PosixFiles::IsDevice(const std::string& path) const {
   if (path == "-") return true;
-  struct stat info{};
+  struct stat info {};
   return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 

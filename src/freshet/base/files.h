@@ -49,8 +49,8 @@ class Files {
   virtual Result<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;   // new and empty; replaces
   virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> Remove(const std::string& path) = 0;
-  virtual Result<void> MakeDirectory(const std::string& path) = 0;         // with its parents; fine if it is there
-  virtual Result<void> SyncDirectoryOf(const std::string& path) = 0;       // makes a rename in it durable
+  virtual Result<void> MakeDirectory(const std::string& path) = 0;              // with its parents; fine if it is there
+  virtual Result<void> SyncDirectoryOf(const std::string& path) = 0;            // makes a rename in it durable
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;  // kBusy when another process holds it
   virtual bool Exists(const std::string& path) const = 0;
   // A device, a pipe or standard output (-): it can be written to but not replaced.
@@ -75,9 +75,9 @@ class PosixFiles final : public Files {
 
 Result<std::string> ReadAll(Files& files, const std::string& path);
 
-// Replaces `path` by what `write` writes, wholly or not at all: a file beside it is written, synced and renamed over it,
-// and the directory is synced. On an error the old file is as it was and the draft is removed; only when the directory
-// alone could not be synced is the new file there already. A device is written to as it is.
+// Replaces `path` by what `write` writes, wholly or not at all: a file beside it is written, synced and renamed over
+// it, and the directory is synced. On an error the old file is as it was and the draft is removed; only when the
+// directory alone could not be synced is the new file there already. A device is written to as it is.
 Result<void> WriteAtomic(Files& files, const std::string& path,
                          const std::function<Result<void>(OutputFile& file)>& write);
 

@@ -18,8 +18,8 @@ class Random {
   // A stream with a name: Random(seed, "shuffle").
   Random(std::uint64_t seed, std::string_view stream);
 
-  std::uint64_t Next();                    // 64 uniform bits
-  double Uniform();                        // [0, 1)
+  std::uint64_t Next();  // 64 uniform bits
+  double Uniform();      // [0, 1)
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
   std::uint64_t Below(std::uint64_t end);  // [0, end); end > 0
   double Normal();                         // mean 0, variance 1

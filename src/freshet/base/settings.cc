@@ -34,22 +34,22 @@ std::string TomlString(const std::string& text) {
 
 // The value of a setting as TOML.
 std::string Render(const Settings::Target& target) {
-  return std::visit(Overloaded{[](const bool* v) { return Str(*v); },
-                               [](const std::string* v) { return TomlString(*v); },
-                               [](const std::vector<std::string>* v) {
-                                 std::vector<std::string> parts;
-                                 for (const std::string& one : *v) parts.push_back(TomlString(one));
-                                 return Str("[", Join(parts, ", "), "]");
-                               },
-                               [](const double* v) {
-                                 const std::string text = Str(*v);
-                                 return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-                               },
-                               [](const std::uint64_t* v) {  // TOML's whole numbers have a sign
-                                 return *v > INT64_MAX ? Str("\"", *v, "\"") : Str(*v);
-                               },
-                               [](const auto* v) { return Str(*v); }},
-                    target);
+  return std::visit(
+      Overloaded{[](const bool* v) { return Str(*v); }, [](const std::string* v) { return TomlString(*v); },
+                 [](const std::vector<std::string>* v) {
+                   std::vector<std::string> parts;
+                   for (const std::string& one : *v) parts.push_back(TomlString(one));
+                   return Str("[", Join(parts, ", "), "]");
+                 },
+                 [](const double* v) {
+                   const std::string text = Str(*v);
+                   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+                 },
+                 [](const std::uint64_t* v) {  // TOML's whole numbers have a sign
+                   return *v > INT64_MAX ? Str("\"", *v, "\"") : Str(*v);
+                 },
+                 [](const auto* v) { return Str(*v); }},
+      target);
 }
 
 template <class T>
@@ -59,12 +59,12 @@ bool Number(std::string_view text, T& out) {
 }
 
 std::string_view Noun(const Settings::Target& target) {
-  return std::visit(Overloaded{[](const bool*) { return "true or false"; }, [](const double*) { return "a number"; },
-                               [](const std::uint64_t*) { return "a whole number from 0 up"; },
-                               [](const int*) { return "a whole number"; },
-                               [](const std::int64_t*) { return "a whole number"; },
-                               [](const auto*) { return "text"; }},
-                    target);
+  return std::visit(
+      Overloaded{[](const bool*) { return "true or false"; }, [](const double*) { return "a number"; },
+                 [](const std::uint64_t*) { return "a whole number from 0 up"; },
+                 [](const int*) { return "a whole number"; }, [](const std::int64_t*) { return "a whole number"; },
+                 [](const auto*) { return "text"; }},
+      target);
 }
 
 }  // namespace
@@ -158,11 +158,16 @@ void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::
     }
     const auto set = [&](const toml::node& value) {
       std::string as_text;
-      if (const auto* s = value.as_string()) as_text = s->get();
-      else if (const auto* i = value.as_integer()) as_text = Str(i->get());
-      else if (const auto* d = value.as_floating_point()) as_text = Str(d->get());
-      else if (const auto* b = value.as_boolean()) as_text = Str(b->get());
-      else return mistakes.push_back(Str(place, name, ": expected ", Noun(setting->target)));
+      if (const auto* s = value.as_string())
+        as_text = s->get();
+      else if (const auto* i = value.as_integer())
+        as_text = Str(i->get());
+      else if (const auto* d = value.as_floating_point())
+        as_text = Str(d->get());
+      else if (const auto* b = value.as_boolean())
+        as_text = Str(b->get());
+      else
+        return mistakes.push_back(Str(place, name, ": expected ", Noun(setting->target)));
       const std::string wrong = Set(*setting, as_text);
       if (!wrong.empty()) mistakes.push_back(place + wrong);
     };
@@ -192,8 +197,10 @@ Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& f
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (only_positional || argument.size() < 2 || argument[0] != '-') {
-      if (positional == settings_.end()) mistakes.push_back(Str("unexpected argument ", Quoted(argument)));
-      else flags.push_back({&*positional, argument});
+      if (positional == settings_.end())
+        mistakes.push_back(Str("unexpected argument ", Quoted(argument)));
+      else
+        flags.push_back({&*positional, argument});
       continue;
     }
     if (argument == "--") {
@@ -202,7 +209,8 @@ Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& f
     }
     const std::size_t equals = argument.find('=');
     const bool is_long = argument[1] == '-';
-    std::string name = is_long ? argument.substr(2, equals == std::string::npos ? equals : equals - 2) : argument.substr(1);
+    std::string name =
+        is_long ? argument.substr(2, equals == std::string::npos ? equals : equals - 2) : argument.substr(1);
     Setting* setting = is_long ? Find(name) : (name.size() == 1 ? FindLetter(name[0]) : nullptr);
     if (setting == nullptr && is_long && name.starts_with("no-")) {
       Setting* const positive = Find(name.substr(3));
@@ -244,7 +252,8 @@ Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& f
 std::string Settings::Effective() const {
   std::string out;
   for (const Setting& setting : settings_)
-    if (setting.name != "config" && setting.name != "help") out += Str(setting.name, " = ", Render(setting.target), "\n");
+    if (setting.name != "config" && setting.name != "help")
+      out += Str(setting.name, " = ", Render(setting.target), "\n");
   return out;
 }
 
@@ -257,7 +266,8 @@ std::string Settings::Help() const {
     }
     std::string left = setting.traits.letter ? Str("  -", setting.traits.letter, ", --") : "      --";
     left += setting.name;
-    if (!std::holds_alternative<bool*>(setting.target)) left += Str(" ", setting.traits.value.empty() ? "X" : setting.traits.value);
+    if (!std::holds_alternative<bool*>(setting.target))
+      left += Str(" ", setting.traits.value.empty() ? "X" : setting.traits.value);
     left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
     out += left + setting.help;
     if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));

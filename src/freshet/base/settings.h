@@ -12,8 +12,8 @@
 namespace freshet::base {
 
 // The configuration of one command: named settings bound to variables that already hold their defaults. Each can be set
-// by a TOML file (name = value) or by a flag of the same name (--name value), flags winning over the file. Unknown names
-// are refused with the nearest match, and everything that is wrong is said at once.
+// by a TOML file (name = value) or by a flag of the same name (--name value), flags winning over the file. Unknown
+// names are refused with the nearest match, and everything that is wrong is said at once.
 //
 //   Settings settings;
 //   settings.Group("Learning");
@@ -23,17 +23,20 @@ namespace freshet::base {
 // Ownership: borrows the variables. Threads: none; a door uses it once, at start.
 class Settings {
  public:
-  using Target = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, std::vector<std::string>*>;
+  using Target =
+      std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, std::vector<std::string>*>;
   struct Traits {
-    char letter = 0;                       // -d for --data
-    std::string value = "";                // how help names the value: FILE, N, …
+    char letter = 0;                        // -d for --data
+    std::string value = "";                 // how help names the value: FILE, N, …
     std::vector<std::string> choices = {};  // allowed texts, when only some are
-    double least = -1e300, most = 1e300;   // allowed numbers
-    bool positional = false;               // also takes the arguments that belong to no flag
+    double least = -1e300, most = 1e300;    // allowed numbers
+    bool positional = false;                // also takes the arguments that belong to no flag
   };
 
   void Group(std::string title) { group_ = std::move(title); }
-  void Add(std::string name, Target target, std::string help) { Add(std::move(name), target, std::move(help), Traits{}); }
+  void Add(std::string name, Target target, std::string help) {
+    Add(std::move(name), target, std::move(help), Traits{});
+  }
   void Add(std::string name, Target target, std::string help, Traits traits);
 
   // Reads flags (--name value, --name=value, -d value, --switch, --no-switch) and the file named by --config.

@@ -14,7 +14,7 @@ inline void Append(std::string& out, const char* text) { out += text; }
 inline void Append(std::string& out, char c) { out += c; }
 inline void Append(std::string& out, bool b) { out += b ? "true" : "false"; }
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 void Append(std::string& out, T number) {
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;

@@ -154,8 +154,9 @@ double Factorization::UpdateRatings(Parameters& parameters, std::span<const Rati
   optimizer.BeginStep();
   const auto rate = static_cast<float>(optimizer.rate());
   for (const Rating& rating : ratings) {
-    const float error = SgdStep(mean, user_bias[rating.user], item_bias[rating.item], users + std::size_t{rating.user} * k,
-                                items + std::size_t{rating.item} * k, k, rating.label, rate, l2);
+    const float error =
+        SgdStep(mean, user_bias[rating.user], item_bias[rating.item], users + std::size_t{rating.user} * k,
+                items + std::size_t{rating.item} * k, k, rating.label, rate, l2);
     sum += 0.5 * error * error;
   }
   optimizer.SetStep(optimizer.step() + ratings.size() - 1);

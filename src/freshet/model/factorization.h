@@ -32,10 +32,10 @@ class Factorization final : public Model {
                 Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const override;
 
   // One update for each rating, in order; returns the summed loss before each. Touches only the rows of the users and
-  // items named: threads whose ratings share none may run at once, each with an optimizer sibling. The mean and the rate
-  // stay the same throughout.
-  double UpdateRatings(optimize::Parameters& parameters, std::span<const Rating> ratings, optimize::Optimizer& optimizer,
-                       Workspace& workspace) const;
+  // items named: threads whose ratings share none may run at once, each with an optimizer sibling. The mean and the
+  // rate stay the same throughout.
+  double UpdateRatings(optimize::Parameters& parameters, std::span<const Rating> ratings,
+                       optimize::Optimizer& optimizer, Workspace& workspace) const;
 
   float Score(const optimize::Parameters& parameters, std::uint32_t user, std::uint32_t item) const;
   // The k items a user would rate highest, best first, leaving out `seen` (sorted). Looks at every item.

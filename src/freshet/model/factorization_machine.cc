@@ -34,11 +34,13 @@ class FactorizationMachine final : public Model {
     return {};
   }
 
-  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace, std::span<float> out) const override {
+  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace,
+               std::span<float> out) const override {
     for (std::size_t r = 0; r < batch.rows; ++r) out[r] = Score(parameters, batch, r, workspace.sums);
   }
 
-  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient, std::span<float> out) const override {
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
+                         std::span<float> out) const override {
     const std::size_t k = config_.factors;
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {
@@ -58,8 +60,8 @@ class FactorizationMachine final : public Model {
     return sum;
   }
 
-  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out,
-                Optimizer::Sharing sharing) const override {
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
+                std::span<float> out, Optimizer::Sharing sharing) const override {
     CHECK(sharing == Optimizer::Sharing::kAlone);
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {
@@ -71,9 +73,11 @@ class FactorizationMachine final : public Model {
       if (delta == 0) continue;
       const std::uint32_t begin = batch.offsets[r], count = batch.offsets[r + 1] - begin;
       optimizer.UpdateRow(parameters, kBias, 0, {&delta, 1});
-      optimizer.UpdateRows(parameters, kWeights, {batch.indices + begin, count}, {batch.values + begin, count}, {&delta, 1}, sharing);
+      optimizer.UpdateRows(parameters, kWeights, {batch.indices + begin, count}, {batch.values + begin, count},
+                           {&delta, 1}, sharing);
       for (std::uint32_t e = begin; e < begin + count; ++e) {
-        FactorGradient(parameters.Row(kFactors, batch.indices[e]), workspace.sums, batch.values[e], delta, workspace.row);
+        FactorGradient(parameters.Row(kFactors, batch.indices[e]), workspace.sums, batch.values[e], delta,
+                       workspace.row);
         optimizer.UpdateRow(parameters, kFactors, batch.indices[e], workspace.row);
       }
     }
@@ -98,7 +102,8 @@ class FactorizationMachine final : public Model {
     return score + 0.5f * (Dot(sums.data(), sums.data(), k) - squares);
   }
 
-  static void FactorGradient(const float* v, const std::vector<float>& sums, float x, float delta, std::vector<float>& out) {
+  static void FactorGradient(const float* v, const std::vector<float>& sums, float x, float delta,
+                             std::vector<float>& out) {
     out.resize(sums.size());
     for (std::size_t f = 0; f < sums.size(); ++f) out[f] = delta * x * (sums[f] - v[f] * x);
   }

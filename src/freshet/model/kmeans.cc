@@ -30,24 +30,27 @@ class KMeans final : public Model {
 
   Result<void> Prepare(Parameters&, const Batch& batch) const override {
     if (batch.sparse() && IndexEnd(batch) > config_.features)
-      return Error{Code::kBadInput, Str("k-means was set up for ", config_.features, " features and met feature ", IndexEnd(batch),
-                                        "; give the number with --features, or hash with --bits")};
+      return Error{Code::kBadInput, Str("k-means was set up for ", config_.features, " features and met feature ",
+                                        IndexEnd(batch), "; give the number with --features, or hash with --bits")};
     return {};
   }
 
-  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace, std::span<float> out) const override {
+  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace,
+               std::span<float> out) const override {
     for (std::size_t r = 0; r < batch.rows; ++r)
       out[r] = static_cast<float>(Nearest(parameters, Expand(batch, r, workspace.row)).first);
   }
 
-  double LossOf(const Parameters& parameters, const Batch& batch, Workspace& workspace, std::span<const float>) const override {
+  double LossOf(const Parameters& parameters, const Batch& batch, Workspace& workspace,
+                std::span<const float>) const override {
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r)
       sum += 0.5 * batch.weight(r) * Nearest(parameters, Expand(batch, r, workspace.row)).second;
     return sum;
   }
 
-  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient, std::span<float> out) const override {
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
+                         std::span<float> out) const override {
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {
       const float* const x = Expand(batch, r, workspace.row);
@@ -61,8 +64,8 @@ class KMeans final : public Model {
     return sum;
   }
 
-  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out,
-                Optimizer::Sharing sharing) const override {
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
+                std::span<float> out, Optimizer::Sharing sharing) const override {
     CHECK(sharing == Optimizer::Sharing::kAlone);
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {

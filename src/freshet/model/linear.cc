@@ -21,8 +21,10 @@ constexpr std::uint64_t kMostFeatures = 1u << 28;
 
 template <bool kShared>
 float Load(const float& place) {
-  if constexpr (kShared) return std::atomic_ref(const_cast<float&>(place)).load(std::memory_order_relaxed);
-  else return place;
+  if constexpr (kShared)
+    return std::atomic_ref(const_cast<float&>(place)).load(std::memory_order_relaxed);
+  else
+    return place;
 }
 
 class Linear final : public Model {
@@ -41,10 +43,12 @@ class Linear final : public Model {
   }
 
   void Predict(const Parameters& parameters, const Batch& batch, Workspace&, std::span<float> out) const override {
-    for (std::size_t r = 0; r < batch.rows; ++r) Score<false>(parameters, batch, r, out.subspan(r * scores(), scores()));
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      Score<false>(parameters, batch, r, out.subspan(r * scores(), scores()));
   }
 
-  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient, std::span<float> out) const override {
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
+                         std::span<float> out) const override {
     workspace.deltas.resize(scores());
     double sum = 0;
     for (std::size_t r = 0; r < batch.rows; ++r) {
@@ -57,8 +61,8 @@ class Linear final : public Model {
     return sum;
   }
 
-  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out,
-                Optimizer::Sharing sharing) const override {
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
+                std::span<float> out, Optimizer::Sharing sharing) const override {
     return sharing == Optimizer::Sharing::kShared ? UpdateAll<true>(parameters, batch, optimizer, workspace, out)
                                                   : UpdateAll<false>(parameters, batch, optimizer, workspace, out);
   }
@@ -68,7 +72,8 @@ class Linear final : public Model {
     const float one[] = {1.0f};
     optimizer.ObserveRows(parameters, kBias, one_row, one);
     for (std::size_t r = 0; r < batch.rows; ++r) {
-      if (batch.sparse()) optimizer.ObserveRows(parameters, kWeights, Indices(batch, r), Values(batch, r));
+      if (batch.sparse())
+        optimizer.ObserveRows(parameters, kWeights, Indices(batch, r), Values(batch, r));
       else
         for (std::size_t k = 0; k < scores(); ++k) optimizer.ObserveScaled(parameters, kWeights, k, Dense(batch, r));
     }
@@ -81,7 +86,9 @@ class Linear final : public Model {
   static std::span<const float> Values(const Batch& batch, std::size_t r) {
     return {batch.values + batch.offsets[r], batch.offsets[r + 1] - batch.offsets[r]};
   }
-  static std::span<const float> Dense(const Batch& batch, std::size_t r) { return {batch.dense + r * batch.width, batch.width}; }
+  static std::span<const float> Dense(const Batch& batch, std::size_t r) {
+    return {batch.dense + r * batch.width, batch.width};
+  }
 
   template <bool kShared>
   void Score(const Parameters& parameters, const Batch& batch, std::size_t r, std::span<float> out) const {
@@ -99,7 +106,8 @@ class Linear final : public Model {
   }
 
   template <bool kShared>
-  static void ScoreSparse(const Parameters& parameters, std::span<const std::uint32_t> indices, std::span<const float> values, std::span<float> out) {
+  static void ScoreSparse(const Parameters& parameters, std::span<const std::uint32_t> indices,
+                          std::span<const float> values, std::span<float> out) {
     const std::uint64_t known = parameters.rows(kWeights);
     const float* const weights = parameters.Row(kWeights, 0);
     const std::uint64_t stride = parameters.stride(kWeights);
@@ -116,14 +124,16 @@ class Linear final : public Model {
     std::size_t i = 0;
     for (; i + 4 <= indices.size(); i += 4)
       for (std::size_t lane = 0; lane < 4; ++lane)
-        if (indices[i + lane] < known) [[likely]] sums[lane] += Load<kShared>(weights[indices[i + lane] * stride]) * values[i + lane];
+        if (indices[i + lane] < known) [[likely]]
+          sums[lane] += Load<kShared>(weights[indices[i + lane] * stride]) * values[i + lane];
     for (; i < indices.size(); ++i)
       if (indices[i] < known) sums[0] += Load<kShared>(weights[indices[i] * stride]) * values[i];
     out[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
   template <bool kShared>
-  double UpdateAll(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace, std::span<float> out) const {
+  double UpdateAll(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
+                   std::span<float> out) const {
     constexpr auto kSharing = kShared ? Optimizer::Sharing::kShared : Optimizer::Sharing::kAlone;
     const std::size_t k = scores();
     workspace.deltas.resize(k);
@@ -142,9 +152,11 @@ class Linear final : public Model {
       if (batch.weights != nullptr)
         for (float& delta : deltas) delta *= batch.weights[r];
       optimizer.UpdateRows(parameters, kBias, bias_row, one, deltas, kSharing);
-      if (batch.sparse()) optimizer.UpdateRows(parameters, kWeights, Indices(batch, r), Values(batch, r), deltas, kSharing);
+      if (batch.sparse())
+        optimizer.UpdateRows(parameters, kWeights, Indices(batch, r), Values(batch, r), deltas, kSharing);
       else
-        for (std::size_t j = 0; j < k; ++j) optimizer.UpdateScaled(parameters, kWeights, j, Dense(batch, r), deltas[j], kSharing);
+        for (std::size_t j = 0; j < k; ++j)
+          optimizer.UpdateScaled(parameters, kWeights, j, Dense(batch, r), deltas[j], kSharing);
     }
     return sum;
   }
@@ -154,7 +166,8 @@ class Linear final : public Model {
     for (std::size_t k = 0; k < deltas.size(); ++k) bias[k] += deltas[k];
     if (!batch.sparse()) {
       for (std::size_t k = 0; k < deltas.size(); ++k)
-        AddScaled(gradient.blocks[kWeights].Touch(static_cast<std::uint32_t>(k)), deltas[k], Dense(batch, r).data(), batch.width);
+        AddScaled(gradient.blocks[kWeights].Touch(static_cast<std::uint32_t>(k)), deltas[k], Dense(batch, r).data(),
+                  batch.width);
       return;
     }
     const auto indices = Indices(batch, r);

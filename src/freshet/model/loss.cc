@@ -27,9 +27,12 @@ Result<const Loss*> FindLoss(std::string_view name) {
 
 std::string_view DefaultLoss(data::Labels::Kind task) {
   switch (task) {
-    case data::Labels::Kind::kBinary: return "logistic";
-    case data::Labels::Kind::kClasses: return "softmax";
-    default: return "squared";
+    case data::Labels::Kind::kBinary:
+      return "logistic";
+    case data::Labels::Kind::kClasses:
+      return "softmax";
+    default:
+      return "squared";
   }
 }
 

@@ -17,14 +17,17 @@ struct Entry {
   std::string_view name;
   ModelPtr (*make)(const ModelConfig& config, const Loss& loss);
 };
-constexpr Entry kRegistry[] = {
-    {"linear", MakeLinear}, {"factorization", MakeFactorization}, {"fm", MakeFactorizationMachine}, {"kmeans", MakeKMeans}};
+constexpr Entry kRegistry[] = {{"linear", MakeLinear},
+                               {"factorization", MakeFactorization},
+                               {"fm", MakeFactorizationMachine},
+                               {"kmeans", MakeKMeans}};
 
 }  // namespace
 
 std::string ModelConfig::ToJson() const {
-  return Json{{"kind", kind},       {"loss", loss},         {"dense", dense},   {"features", features}, {"classes", classes},
-              {"factors", factors}, {"clusters", clusters}, {"spread", spread}, {"seed", seed}}
+  return Json{{"kind", kind},         {"loss", loss},       {"dense", dense},
+              {"features", features}, {"classes", classes}, {"factors", factors},
+              {"clusters", clusters}, {"spread", spread},   {"seed", seed}}
       .dump();
 }
 
@@ -55,7 +58,9 @@ std::vector<std::string> Model::Kinds() {
 
 Result<std::unique_ptr<Model>> Model::Make(const ModelConfig& config) {
   const Loss& loss = *TRY(FindLoss(config.loss));
-  const auto within = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) { return least <= value && value <= most; };
+  const auto within = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+    return least <= value && value <= most;
+  };
   if (!within(config.classes, 1, 1 << 20) || !within(config.factors, 1, 4096) || !within(config.clusters, 1, 1 << 20) ||
       config.features > (1u << 28) || (config.dense && config.features == 0))
     return Error{Code::kInvalid, Str("model: classes ", config.classes, ", factors ", config.factors, ", clusters ",
@@ -77,11 +82,13 @@ Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory, int 
   return optimize::Parameters::Create(std::move(blocks), memory);
 }
 
-double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Workspace& workspace, std::span<const float> scores_made) const {
+double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Workspace& workspace,
+                     std::span<const float> scores_made) const {
   workspace.deltas.resize(scores());
   double sum = 0;
   for (std::size_t r = 0; r < batch.rows; ++r)
-    sum += batch.weight(r) * loss_.Evaluate(scores_made.subspan(r * scores(), scores()), batch.labels[r], workspace.deltas);
+    sum += batch.weight(r) *
+           loss_.Evaluate(scores_made.subspan(r * scores(), scores()), batch.labels[r], workspace.deltas);
   return sum;
 }
 
@@ -91,7 +98,8 @@ optimize::Gradient Model::NewGradient() const {
   return gradient;
 }
 
-void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last) const {
+void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first,
+                         std::uint64_t last) const {
   const std::uint64_t width = parameters.width(b);
   const auto reach = static_cast<float>(config_.spread * std::sqrt(3.0 / static_cast<double>(width)));
   for (std::uint64_t row = first; row < last; ++row) {

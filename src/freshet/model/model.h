@@ -20,12 +20,12 @@ namespace freshet::model {
 struct ModelConfig {
   std::string kind = "linear";
   std::string loss = "logistic";
-  bool dense = false;             // rows come as `features` numbers each
-  std::uint64_t features = 0;     // of dense rows; sparse ones grow the model as they name new indices
-  std::uint64_t classes = 1;      // scores a row gets: classes of softmax, else 1
-  std::uint64_t factors = 40;     // factorization, fm
-  std::uint64_t clusters = 8;     // kmeans
-  double spread = 0.1;            // factors start within ± spread · √(3 / factors)
+  bool dense = false;          // rows come as `features` numbers each
+  std::uint64_t features = 0;  // of dense rows; sparse ones grow the model as they name new indices
+  std::uint64_t classes = 1;   // scores a row gets: classes of softmax, else 1
+  std::uint64_t factors = 40;  // factorization, fm
+  std::uint64_t clusters = 8;  // kmeans
+  double spread = 0.1;         // factors start within ± spread · √(3 / factors)
   std::uint64_t seed = 1;
 
   std::string ToJson() const;

@@ -2,38 +2,44 @@
 
 namespace freshet::model {
 
-void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix, std::vector<data::Tensor>& tensors,
-               std::deque<std::vector<float>>& storage) {
+void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
+               std::vector<data::Tensor>& tensors, std::deque<std::vector<float>>& storage) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     const optimize::Block block = parameters.block(b);
     const std::uint64_t width = part == Part::kRows ? block.width : block.beside;
     if (width == 0) continue;
     std::span<const float> values;
-    if (part == Part::kRows && parameters.plain(b)) values = parameters.Values(b);
-    else values = storage.emplace_back(part == Part::kRows ? parameters.Gather(b) : parameters.GatherBeside(b));
+    if (part == Part::kRows && parameters.plain(b))
+      values = parameters.Values(b);
+    else
+      values = storage.emplace_back(part == Part::kRows ? parameters.Gather(b) : parameters.GatherBeside(b));
     tensors.push_back({prefix + block.name, data::DType::kF32, {block.rows, width}, std::as_bytes(values)});
   }
 }
 
-Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix, optimize::Parameters& parameters) {
+Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix,
+                        optimize::Parameters& parameters) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     const std::uint64_t width = part == Part::kRows ? parameters.width(b) : parameters.block(b).beside;
     if (width == 0) continue;
     const std::string name = prefix + parameters.block(b).name;
     const data::Tensor* const tensor = file.Find(name);
-    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 || tensor->shape[1] != width ||
-        tensor->shape[0] < parameters.rows(b))
+    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 ||
+        tensor->shape[1] != width || tensor->shape[0] < parameters.rows(b))
       return Error{Code::kCorrupt, Str("tensor '", name, "' is missing or of another shape than its model has")};
     TRY(parameters.Grow(b, tensor->shape[0]));
     const std::vector<float> values = TRY(file.Values<float>(name));
-    if (part == Part::kRows) parameters.Scatter(b, values);
-    else parameters.ScatterBeside(b, values);
+    if (part == Part::kRows)
+      parameters.Scatter(b, values);
+    else
+      parameters.ScatterBeside(b, values);
   }
   return {};
 }
 
-Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model, const optimize::Parameters& parameters,
-                       const data::Description& description, data::Metadata metadata) {
+Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
+                       const optimize::Parameters& parameters, const data::Description& description,
+                       data::Metadata metadata) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   std::deque<std::vector<float>> rows;
@@ -41,7 +47,8 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
   metadata["model"] = model.config().ToJson();
   AddBlocks(parameters, Part::kRows, "", tensors, rows);
   description.Save(metadata, tensors, storage);
-  return base::WriteAtomic(files, path, [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
+  return base::WriteAtomic(files, path,
+                           [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
 }
 
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory) {

@@ -20,8 +20,9 @@ struct TrainedModel {
 
 // Writes a model file: safetensors, the blocks by name, with the model's and the input's description as metadata.
 // Atomic: the old file stays whole until the new one is on the disk.
-Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model, const optimize::Parameters& parameters,
-                       const data::Description& description, data::Metadata metadata);
+Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
+                       const optimize::Parameters& parameters, const data::Description& description,
+                       data::Metadata metadata);
 
 // kCorrupt with the reason for a damaged, truncated or foreign file.
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
@@ -29,9 +30,10 @@ Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, opti
 // For files that hold more than a model (checkpoints). Rows that are not plain are copied into `storage`, which must
 // live until the tensors are written. `Part::kBeside` is what lies beside the rows, for blocks that have it.
 enum class Part { kRows, kBeside };
-void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix, std::vector<data::Tensor>& tensors,
-               std::deque<std::vector<float>>& storage);
-Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix, optimize::Parameters& parameters);
+void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
+               std::vector<data::Tensor>& tensors, std::deque<std::vector<float>>& storage);
+Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix,
+                        optimize::Parameters& parameters);
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory);
 
 }  // namespace freshet::model

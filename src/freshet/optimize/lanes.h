@@ -23,7 +23,9 @@ inline Lanes Broadcast(float x) { return _mm256_set1_ps(x); }
 inline Lanes Sqrt(Lanes x) { return _mm256_sqrt_ps(x); }
 inline Lanes Abs(Lanes x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 inline Lanes Max(Lanes a, Lanes b) { return _mm256_max_ps(a, b); }
-inline Lanes CopySign(Lanes size, Lanes sign) { return _mm256_or_ps(Abs(size), _mm256_and_ps(_mm256_set1_ps(-0.0f), sign)); }
+inline Lanes CopySign(Lanes size, Lanes sign) {
+  return _mm256_or_ps(Abs(size), _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
+}
 inline Lanes WherePositive(Lanes test, Lanes yes, Lanes no) {
   return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(test, _mm256_setzero_ps(), _CMP_GT_OQ));
 }

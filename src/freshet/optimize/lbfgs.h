@@ -16,9 +16,9 @@ class Lbfgs {
   // The objective at `at`; fills `gradient`.
   using Objective = std::function<Result<double>(std::span<const float> at, std::span<float> gradient)>;
   struct Options {
-    int memory = 10;        // pairs of steps and gradient changes it remembers
+    int memory = 10;          // pairs of steps and gradient changes it remembers
     double tolerance = 1e-5;  // done when |gradient| <= tolerance · max(1, |x|)
-    int most_trials = 20;   // of one line search
+    int most_trials = 20;     // of one line search
   };
 
   Lbfgs(std::vector<float> start, Options options, Objective objective);

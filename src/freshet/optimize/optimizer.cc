@@ -37,7 +37,8 @@ Result<std::unique_ptr<Optimizer>> Optimizer::Make(const OptimizerOptions& optio
   return Error{Code::kInvalid, Str("optimizer ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
 }
 
-Optimizer::Optimizer(const OptimizerOptions& options, Memory& memory) : options_(options), memory_(memory), factor_(Schedule::FactorOf(options.schedule.kind)) {}
+Optimizer::Optimizer(const OptimizerOptions& options, Memory& memory)
+    : options_(options), memory_(memory), factor_(Schedule::FactorOf(options.schedule.kind)) {}
 
 Result<void> Optimizer::Follow(const Parameters& parameters) {
   if (!state_) {

@@ -16,19 +16,20 @@ namespace freshet::optimize {
 struct OptimizerOptions {
   std::string kind = "adaptive";
   Schedule schedule;
-  double l1 = 0, l2 = 0;   // applied to the coordinates an update touches
-  double momentum = 0.9;   // momentum
+  double l1 = 0, l2 = 0;                              // applied to the coordinates an update touches
+  double momentum = 0.9;                              // momentum
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam, adagrad
-  double ftrl_beta = 1;    // ftrl
+  double ftrl_beta = 1;                               // ftrl
 };
 
 // Applies gradients to parameters, and keeps what it must remember of earlier ones: `slots` floats for each float of
 // theirs, slot by slot within a row. They lie beside the parameters' row where its block has room for that, else in
 // `state`, which has the same blocks and rows.
 //
-// Threads: one object belongs to one thread; threads that update the same parameters use siblings. Where two of them may
-// touch the same row they say Sharing::kShared: every access is then a relaxed atomic, so that there is no data race and
-// each number read is one that was written, though updates may be lost. Follow may run beside a sibling's updates.
+// Threads: one object belongs to one thread; threads that update the same parameters use siblings. Where two of them
+// may touch the same row they say Sharing::kShared: every access is then a relaxed atomic, so that there is no data
+// race and each number read is one that was written, though updates may be lost. Follow may run beside a sibling's
+// updates.
 class Optimizer {
  public:
   enum class Sharing { kAlone, kShared };
@@ -49,8 +50,10 @@ class Optimizer {
 
   // Starts an update: the rate follows the schedule.
   void BeginStep() {
-    if (steady_) ++step_;
-    else SetStep(step_ + 1);
+    if (steady_)
+      ++step_;
+    else
+      SetStep(step_ + 1);
   }
   void SetStep(std::uint64_t step);
   void SetProgress(double progress) { progress_ = progress; }
@@ -58,9 +61,9 @@ class Optimizer {
   double rate() const { return rate_; }
   const OptimizerOptions& options() const { return options_; }
 
-  // Rows of block b named by `rows`, each with the gradient deltas[k] * values[i] at its k-th float (a linear layer over
-  // sparse features: values are the features, deltas the derivatives by the outputs). A row that stands twice among eight
-  // neighbours, as hashing can make it, may take only one of its two steps.
+  // Rows of block b named by `rows`, each with the gradient deltas[k] * values[i] at its k-th float (a linear layer
+  // over sparse features: values are the features, deltas the derivatives by the outputs). A row that stands twice
+  // among eight neighbours, as hashing can make it, may take only one of its two steps.
   virtual void UpdateRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                           std::span<const float> values, std::span<const float> deltas, Sharing sharing) = 0;
   // One row with the gradient delta * values (a linear layer over dense features).
@@ -73,14 +76,15 @@ class Optimizer {
   // Tells a scale-aware rule how large the features of these rows are, before Apply brings gradients without them.
   virtual void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                            std::span<const float> values) = 0;
-  virtual void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values) = 0;
+  virtual void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row,
+                             std::span<const float> values) = 0;
   // Brings rows and their state nearer, for an update that will follow soon.
   virtual void Prefetch(const Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows) const = 0;
 
  protected:
   Optimizer(const OptimizerOptions& options, Memory& memory);
-  virtual void OnStep() = 0;                 // after step_ and rate_ changed
-  virtual bool StepMatters() const = 0;      // beyond the rate
+  virtual void OnStep() = 0;             // after step_ and rate_ changed
+  virtual bool StepMatters() const = 0;  // beyond the rate
   void ShareStateWith(Optimizer& sibling) const { sibling.state_ = state_; }
 
   const OptimizerOptions options_;

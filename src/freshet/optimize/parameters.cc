@@ -18,7 +18,7 @@ std::uint64_t StrideOf(const Block& block) {
   return block.beside == 0 ? block.width : (block.width + block.beside + 3) / 4 * 4;
 }
 
-}
+}  // namespace
 
 Result<Parameters> Parameters::Create(std::vector<Block> blocks, Memory& memory) {
   Parameters made;
@@ -33,7 +33,8 @@ Result<Parameters> Parameters::Create(std::vector<Block> blocks, Memory& memory)
   }
   made.buffer_ = made.bytes_ == 0 ? nullptr : memory.Reserve(made.bytes_);
   if (made.bytes_ > 0 && made.buffer_ == nullptr)
-    return Error{Code::kInvalid, Str("cannot reserve ", HumanBytes(static_cast<double>(made.bytes_)), " of address space; is ulimit -v too low?")};
+    return Error{Code::kInvalid, Str("cannot reserve ", HumanBytes(static_cast<double>(made.bytes_)),
+                                     " of address space; is ulimit -v too low?")};
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     Table& table = made.tables_[b];
     const std::uint64_t rows = blocks[b].rows;
@@ -80,7 +81,8 @@ Result<void> Parameters::Grow(std::size_t b, std::uint64_t wanted) {
                                      table.block.most_rows, "; hash the features with --bits")};
   const std::uint64_t row_bytes = table.stride * sizeof(float);
   if (!memory_->Commit(table.data, present * row_bytes, wanted * row_bytes))
-    return Error{Code::kInvalid, Str("no memory for block '", table.block.name, "' of ", HumanBytes(static_cast<double>(wanted * row_bytes)))};
+    return Error{Code::kInvalid, Str("no memory for block '", table.block.name, "' of ",
+                                     HumanBytes(static_cast<double>(wanted * row_bytes)))};
   table.rows.store(wanted, std::memory_order_release);
   return {};
 }
@@ -104,7 +106,8 @@ std::vector<float> Parameters::GatherAt(std::size_t b, std::uint64_t first, std:
 
 void Parameters::ScatterAt(std::size_t b, std::uint64_t first, std::uint64_t count, std::span<const float> values) {
   CHECK(values.size() == rows(b) * count);
-  for (std::uint64_t row = 0; row < rows(b); ++row) std::copy_n(values.data() + row * count, count, Row(b, row) + first);
+  for (std::uint64_t row = 0; row < rows(b); ++row)
+    std::copy_n(values.data() + row * count, count, Row(b, row) + first);
 }
 
 void Parameters::CopyFrom(const Parameters& other) {

@@ -14,8 +14,8 @@
 namespace freshet::optimize {
 
 // One named table of a model: `rows` rows of `width` floats. A block whose most_rows is larger than its rows can grow.
-// `beside` more floats may be kept next to each row: an optimizer's state, so that a sparse update finds weight and state
-// in one cache line.
+// `beside` more floats may be kept next to each row: an optimizer's state, so that a sparse update finds weight and
+// state in one cache line.
 struct Block {
   std::string name;
   std::uint64_t rows = 0;
@@ -28,9 +28,9 @@ struct Block {
 // reserved, so that the place of a row never changes: a row range is a parameter-server key, a range of the buffer an
 // all-reduce bucket, a snapshot one copy.
 //
-// Threads: reading and writing different rows from different threads is fine; rows two threads share must be accessed by
-// relaxed atomics (Optimizer::Sharing). Grow is one thread's at a time and may run beside access to rows that are there.
-// Failure: Create and Grow give kInvalid when memory or address space is not to be had.
+// Threads: reading and writing different rows from different threads is fine; rows two threads share must be accessed
+// by relaxed atomics (Optimizer::Sharing). Grow is one thread's at a time and may run beside access to rows that are
+// there. Failure: Create and Grow give kInvalid when memory or address space is not to be had.
 class Parameters {
  public:
   static Result<Parameters> Create(std::vector<Block> blocks, Memory& memory);
@@ -57,13 +57,15 @@ class Parameters {
   std::vector<float> Gather(std::size_t b) const { return GatherAt(b, 0, width(b)); }
   std::vector<float> GatherBeside(std::size_t b) const { return GatherAt(b, width(b), tables_[b].block.beside); }
   void Scatter(std::size_t b, std::span<const float> values) { ScatterAt(b, 0, width(b), values); }
-  void ScatterBeside(std::size_t b, std::span<const float> values) { ScatterAt(b, width(b), tables_[b].block.beside, values); }
+  void ScatterBeside(std::size_t b, std::span<const float> values) {
+    ScatterAt(b, width(b), tables_[b].block.beside, values);
+  }
 
   // Makes the block at least `rows` long; new rows are zero.
   Result<void> Grow(std::size_t b, std::uint64_t rows);
   // Takes the rows (not what is beside them) of parameters with the same blocks; grows as needed.
   void CopyFrom(const Parameters& other);
-  std::uint64_t size() const;              // floats in use
+  std::uint64_t size() const;  // floats in use
   std::uint32_t Checksum() const;
   bool AllFinite() const;
 

@@ -12,7 +12,8 @@ namespace freshet::optimize {
 //   static constexpr int kSlots;                       floats it remembers per weight
 //   static constexpr bool kStepMatters;                does it count steps?
 //   void OnStep(double rate, std::uint64_t step)       before each update
-//   F Step(F w, F* slots, F x, F delta) const          the new weight, for the gradient x·delta; x is a feature's value;
+//   F Step(F w, F* slots, F x, F delta) const          the new weight, for the gradient x·delta; x is a feature's
+//   value;
 //                                                      F is float, or Lanes for eight weights at once
 // and, when it cares for the size of features, kScaleSlot, the slot that holds the largest |x| of the weight, and
 //   static void Rescale(float& w, float& scale, float x)   what a larger |x| does to weight and slot
@@ -35,14 +36,18 @@ class RuleOptimizer final : public Optimizer {
 
   void UpdateRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                   std::span<const float> values, std::span<const float> deltas, Sharing sharing) override {
-    if (sharing == Sharing::kShared) Rows<true>(parameters, b, rows, values, deltas);
-    else Rows<false>(parameters, b, rows, values, deltas);
+    if (sharing == Sharing::kShared)
+      Rows<true>(parameters, b, rows, values, deltas);
+    else
+      Rows<false>(parameters, b, rows, values, deltas);
   }
 
-  void UpdateScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values, float delta,
-                    Sharing sharing) override {
-    if (sharing == Sharing::kShared) Scaled<true>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
-    else Scaled<false>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
+  void UpdateScaled(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> values,
+                    float delta, Sharing sharing) override {
+    if (sharing == Sharing::kShared)
+      Scaled<true>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
+    else
+      Scaled<false>(parameters.Row(b, row), Slots(parameters, b, row), values, delta);
   }
 
   void UpdateRow(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> gradient) override {
@@ -99,19 +104,25 @@ class RuleOptimizer final : public Optimizer {
   void OnStep() override { rule_.OnStep(rate_, step_); }
   bool StepMatters() const override { return Rule::kStepMatters; }
   float* Slots(Parameters& parameters, std::size_t b, std::uint64_t row) {
-    if constexpr (kSlots == 0) return nullptr;
-    else return parameters.plain(b) ? state().Row(b, row) : parameters.Row(b, row) + parameters.width(b);
+    if constexpr (kSlots == 0)
+      return nullptr;
+    else
+      return parameters.plain(b) ? state().Row(b, row) : parameters.Row(b, row) + parameters.width(b);
   }
 
   template <bool kShared>
   static float Load(float& place) {
-    if constexpr (kShared) return std::atomic_ref(place).load(std::memory_order_relaxed);
-    else return place;
+    if constexpr (kShared)
+      return std::atomic_ref(place).load(std::memory_order_relaxed);
+    else
+      return place;
   }
   template <bool kShared>
   static void Store(float& place, float value) {
-    if constexpr (kShared) std::atomic_ref(place).store(value, std::memory_order_relaxed);
-    else place = value;
+    if constexpr (kShared)
+      std::atomic_ref(place).store(value, std::memory_order_relaxed);
+    else
+      place = value;
   }
 
   // One weight: read it and its slots, step, write back. `stride` is the distance from slot to slot.
@@ -159,7 +170,8 @@ class RuleOptimizer final : public Optimizer {
     }
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t k = 0; k < width; ++k)
-        One<kShared>(rule, weights[rows[i] * stride + k], slots + rows[i] * slots_stride + k, width, values[i], deltas[k]);
+        One<kShared>(rule, weights[rows[i] * stride + k], slots + rows[i] * slots_stride + k, width, values[i],
+                     deltas[k]);
   }
 
   template <bool kShared>

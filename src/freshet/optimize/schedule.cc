@@ -22,7 +22,8 @@ constexpr Entry kKinds[] = {
 }  // namespace
 
 Schedule::Factor Schedule::FactorOf(const std::string& kind) {
-  const auto* const at = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Entry& e) { return e.name == kind; });
+  const auto* const at =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Entry& e) { return e.name == kind; });
   return at == std::end(kKinds) ? nullptr : at->factor;
 }
 
@@ -39,8 +40,11 @@ double Schedule::At(Factor factor, std::uint64_t step, double progress) const {
 }
 
 Result<void> Schedule::Validate() const {
-  if (FactorOf(kind) == nullptr) return Error{Code::kInvalid, Str("schedule ", Quoted(kind), ": expected one of ", Join(Kinds(), ", "))};
-  if (!(rate > 0) || !(decay >= 0)) return Error{Code::kInvalid, Str("rate ", rate, " and decay ", decay, ": expected a rate above 0 and a decay of 0 or more")};
+  if (FactorOf(kind) == nullptr)
+    return Error{Code::kInvalid, Str("schedule ", Quoted(kind), ": expected one of ", Join(Kinds(), ", "))};
+  if (!(rate > 0) || !(decay >= 0))
+    return Error{Code::kInvalid,
+                 Str("rate ", rate, " and decay ", decay, ": expected a rate above 0 and a decay of 0 or more")};
   return {};
 }
 

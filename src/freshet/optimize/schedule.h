@@ -13,7 +13,7 @@ namespace freshet::optimize {
 struct Schedule {
   std::string kind = "constant";
   double rate = 0.1;
-  double decay = 1e-5;          // inverse: rate / (1 + decay·step); sqrt: rate / √(1 + decay·step)
+  double decay = 1e-5;             // inverse: rate / (1 + decay·step); sqrt: rate / √(1 + decay·step)
   std::uint64_t warmup_steps = 0;  // the rate rises linearly over the first steps
 
   double At(std::uint64_t step, double progress) const { return At(FactorOf(kind), step, progress); }

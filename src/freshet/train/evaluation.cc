@@ -33,7 +33,8 @@ void Evaluation::Add(const data::Batch& batch, std::span<const float> scores, do
       if (!bins_[0].empty()) bins_[label > 0 ? 1 : 0][BinOf(scores[r])] += weight;
     } else if (task_ == data::Labels::Kind::kClasses) {
       const auto row = scores.subspan(r * k, k);
-      wrong_ += std::max_element(row.begin(), row.end()) - row.begin() != static_cast<std::ptrdiff_t>(label) ? weight : 0.0f;
+      wrong_ +=
+          std::max_element(row.begin(), row.end()) - row.begin() != static_cast<std::ptrdiff_t>(label) ? weight : 0.0f;
     } else if (task_ == data::Labels::Kind::kReal) {
       const double error = static_cast<double>(scores[r]) - label;
       squares_ += weight * error * error;
@@ -57,7 +58,8 @@ void Evaluation::Add(const Evaluation& other) {
   wrong_ += other.wrong_;
   squares_ += other.squares_;
   for (int side = 0; side < 2; ++side)
-    for (std::size_t i = 0; i < std::min(bins_[side].size(), other.bins_[side].size()); ++i) bins_[side][i] += other.bins_[side][i];
+    for (std::size_t i = 0; i < std::min(bins_[side].size(), other.bins_[side].size()); ++i)
+      bins_[side][i] += other.bins_[side][i];
 }
 
 bool Evaluation::Load(const std::vector<double>& saved) {

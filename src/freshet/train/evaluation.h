@@ -12,8 +12,8 @@
 namespace freshet::train {
 
 // How good predictions were, summed up row by row. What applies depends on the task: error rate, log loss (for
-// probabilities) and AUC for two classes, error rate and log loss for several, RMSE for numbers, and for kAuto (clusters,
-// which have no labels) the mean loss alone.
+// probabilities) and AUC for two classes, error rate and log loss for several, RMSE for numbers, and for kAuto
+// (clusters, which have no labels) the mean loss alone.
 //
 // AUC is counted in bins of scores that share their sign, exponent and first 12 bits of mantissa, which needs 16 MB
 // whatever the number of rows; scores within 0.025 % of each other count as equal.

@@ -21,18 +21,22 @@ void Scatter(std::span<const float> flat, optimize::Parameters& parameters) {
 
 std::vector<float> Gather(const optimize::Parameters& parameters) {
   std::vector<float> flat;
-  for (std::size_t b = 0; b < parameters.blocks(); ++b) flat.insert(flat.end(), parameters.Values(b).begin(), parameters.Values(b).end());
+  for (std::size_t b = 0; b < parameters.blocks(); ++b)
+    flat.insert(flat.end(), parameters.Values(b).begin(), parameters.Values(b).end());
   return flat;
 }
 
 }  // namespace
 
 Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, const model::Model& model,
-                            optimize::Parameters& parameters, data::Description& description, data::RowSource& source, double l2) {
+                            optimize::Parameters& parameters, data::Description& description, data::RowSource& source,
+                            double l2) {
   if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
     return Error{Code::kInvalid, "--optimizer lbfgs goes with neither --holdout, --batch nor --checkpoint"};
   const auto started = env.clock.Now();
-  const std::string path = options.cache_path.empty() ? Str(options.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows") : options.cache_path;
+  const std::string path = options.cache_path.empty()
+                               ? Str(options.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows")
+                               : options.cache_path;
   auto writer = TRY(data::CacheWriter::Create(env.files, path));
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
     TRY(writer->Append(rows));
@@ -82,7 +86,8 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
       penalty += 0.5 * l2 * at[j] * at[j];
     }
     const double value = sums.loss() + penalty;
-    if (!std::isfinite(value)) return Error{Code::kDiverged, "the loss is not finite; check the data for huge values, or standardise it"};
+    if (!std::isfinite(value))
+      return Error{Code::kDiverged, "the loss is not finite; check the data for huge values, or standardise it"};
     return value;
   };
 

@@ -8,6 +8,7 @@ namespace freshet::train {
 // Uses of the options: epochs, cache_path, scratch_directory, progress, stop. Held-out rows, checkpoints and batches do
 // not apply. The objective is the mean loss plus l2/2 · |weights|².
 Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, const model::Model& model,
-                            optimize::Parameters& parameters, data::Description& description, data::RowSource& source, double l2);
+                            optimize::Parameters& parameters, data::Description& description, data::RowSource& source,
+                            double l2);
 
 }  // namespace freshet::train

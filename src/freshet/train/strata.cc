@@ -55,7 +55,8 @@ double Strata::Train(base::Executor& executor, const model::Factorization& model
   for (int round = 0; round < kSides; ++round) {
     const double now = progress + (progress_end - progress) * round / kSides;
     executor.Run(kSides, [&](int side) {
-      const auto at = static_cast<std::size_t>(side * kSides + (side + diagonals[static_cast<std::size_t>(round)]) % kSides);
+      const auto at =
+          static_cast<std::size_t>(side * kSides + (side + diagonals[static_cast<std::size_t>(round)]) % kSides);
       const auto mine = static_cast<std::size_t>(side);
       siblings[mine]->SetProgress(now);
       sums[mine] += model.UpdateRatings(parameters, {arranged_.data() + starts_[at], starts_[at + 1] - starts_[at]},

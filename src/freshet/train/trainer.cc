@@ -58,8 +58,8 @@ void Standardise(const data::Description& description, data::Rows& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) description.moments.Apply(NumbersOf(rows, r));
 }
 
-Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model, optimize::Parameters& parameters,
-                 optimize::Optimizer& optimizer, data::Description& description)
+Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
+                 optimize::Parameters& parameters, optimize::Optimizer& optimizer, data::Description& description)
     : env_(env),
       options_(std::move(options)),
       model_(model),
@@ -69,21 +69,24 @@ Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model&
       state_(std::make_unique<State>(model, description, options_)) {}
 
 Trainer::~Trainer() {
-  if (options_.cache_path.empty() && options_.checkpoint_path.empty() && !state_->cache_path.empty() && env_.files.Exists(state_->cache_path))
+  if (options_.cache_path.empty() && options_.checkpoint_path.empty() && !state_->cache_path.empty() &&
+      env_.files.Exists(state_->cache_path))
     (void)env_.files.Remove(state_->cache_path);
 }
 
 bool Trainer::Stratified() const { return model_.config().kind == "factorization" && options_.batch == 1; }
 
 bool Trainer::MayShare() const {
-  return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" && !model_.config().dense &&
-         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && options_.checkpoint_path.empty();
+  return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" &&
+         !model_.config().dense && options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() &&
+         options_.checkpoint_path.empty();
 }
 
 Error Trainer::Diverged() const {
-  return {Code::kDiverged, Str("the loss is no longer finite after ", state_->seen.rows(), " rows of epoch ", state_->epoch + 1,
-                               " (rate ", optimizer_.rate(), "); try --rate ", optimizer_.options().schedule.rate / 10,
-                               ", --standardise for unscaled columns, or --optimizer adaptive")};
+  return {Code::kDiverged,
+          Str("the loss is no longer finite after ", state_->seen.rows(), " rows of epoch ", state_->epoch + 1,
+              " (rate ", optimizer_.rate(), "); try --rate ", optimizer_.options().schedule.rate / 10,
+              ", --standardise for unscaled columns, or --optimizer adaptive")};
 }
 
 Result<Report> Trainer::Run(data::RowSource& source) {
@@ -149,7 +152,9 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
     if (s.cache_path.empty()) {
       s.cache_path = options_.cache_path;
       if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
-      if (s.cache_path.empty()) s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".", reinterpret_cast<std::uintptr_t>(this), ".rows");
+      if (s.cache_path.empty())
+        s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".",
+                           reinterpret_cast<std::uintptr_t>(this), ".rows");
     }
     const bool may_fit = Stratified() && options_.cache_path.empty();  // then nobody will read it
     if (s.cache == nullptr && s.position.block == 0 && epoch == 0) {
@@ -184,8 +189,10 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
   if (s.writer) TRY(s.writer->Append(rows));
-  if (description_.standardise && s.epoch == 0) Standardise(description_.moments, rows);
-  else Standardise(description_, rows);
+  if (description_.standardise && s.epoch == 0)
+    Standardise(description_.moments, rows);
+  else
+    Standardise(description_, rows);
   TRY(model_.Prepare(parameters_, rows.batch()));
   return optimizer_.Follow(parameters_);
 }
@@ -302,7 +309,8 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
       optimizer_.SetStep(optimizer_.step() + batch.rows);
     }
     const auto begun = env_.clock.Now();
-    const double loss = model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
+    const double loss =
+        model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
     const std::lock_guard lock(mutex);
     s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
     s.report.shared = true;
@@ -326,7 +334,8 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     }
     const std::uint64_t rows = s.strata.size();
     const auto begun = env_.clock.Now();
-    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch, (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
+    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch,
+                                       (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
     s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
     const bool squared = model_.loss().name() == "squared";
     s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
@@ -353,8 +362,10 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
     for (std::size_t r = 0; r < batch.rows; ++r) {
-      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
-      else s.strata.Add(RatingOf(batch, r));
+      if (options_.hold_out.Holds(batch, r))
+        s.held_ratings.push_back(RatingOf(batch, r));
+      else
+        s.strata.Add(RatingOf(batch, r));
     }
     if (s.strata.size() < options_.most_ratings) return {};
     const double to = source.Fraction(rows.end).value_or(0);
@@ -365,8 +376,10 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     return AfterBlock(source, rows.end);
   }));
   TRY(train(from, 1));
-  if (!flushed && from_the_beginning) s.strata_whole = true;
-  else s.strata.Clear();
+  if (!flushed && from_the_beginning)
+    s.strata_whole = true;
+  else
+    s.strata.Clear();
   return finish();
 }
 

@@ -18,7 +18,7 @@ namespace freshet::train {
 
 // Which rows are kept back to test on.
 struct HoldOut {
-  double fraction = 0;         // chosen by a hash of the sample number
+  double fraction = 0;          // chosen by a hash of the sample number
   std::int64_t after_time = 0;  // or: rows from this time on (seconds since 1970); 0: not by time
   std::uint64_t seed = 1;
   bool any() const { return fraction > 0 || after_time > 0; }
@@ -28,53 +28,53 @@ struct HoldOut {
 // What to tell a person while training goes on. Losses are of predictions made before learning from the row.
 struct Progress {
   int epoch = 0, epochs = 1;
-  std::uint64_t rows = 0;           // in this run, over all epochs
-  double mean_loss = 0;             // of this epoch so far
+  std::uint64_t rows = 0;             // in this run, over all epochs
+  double mean_loss = 0;               // of this epoch so far
   double total_loss = 0, weight = 0;  // the sums behind it, for means over parts of the epoch
   std::optional<double> error_rate, rmse;
-  std::optional<double> fraction;   // of the whole training, when its length is known
+  std::optional<double> fraction;  // of the whole training, when its length is known
   double seconds = 0;
 };
 
 struct TrainOptions {
   int epochs = 1;
-  std::uint64_t batch = 1;       // rows per update
-  bool deterministic = true;     // the same result whatever the number of threads
-  bool shuffle = false;          // within a window, and the order of blocks from the second epoch on
+  std::uint64_t batch = 1;    // rows per update
+  bool deterministic = true;  // the same result whatever the number of threads
+  bool shuffle = false;       // within a window, and the order of blocks from the second epoch on
   std::size_t shuffle_window_bytes = 16 << 20;
   std::size_t most_ratings = 1'500'000;  // factorization: trained on together; twice 12 bytes each while arranged
   std::uint64_t seed = 1;
   HoldOut hold_out;
-  int patience = 0;              // stop after so many epochs without a better held-out loss; 0: never
-  std::string cache_path;        // keep parsed rows here; "" uses and removes a file in scratch_directory
+  int patience = 0;        // stop after so many epochs without a better held-out loss; 0: never
+  std::string cache_path;  // keep parsed rows here; "" uses and removes a file in scratch_directory
   std::string scratch_directory = "/tmp";
-  std::string checkpoint_path;   // a file; "" for none
+  std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
-  std::string fingerprint;       // of what must be the same when a run is resumed
+  std::string fingerprint;                        // of what must be the same when a run is resumed
   std::function<void(const Progress&)> progress;  // after every block; called from training threads, one at a time
   const std::atomic<bool>* stop = nullptr;        // set: checkpoint and return kStopped
 };
 
 struct Report {
-  std::uint64_t rows = 0;           // trained on, over all epochs, also before a stop
-  int epochs = 0;                   // finished
-  double seconds = 0;               // spent in passes that train: reading, parsing, updating
-  double update_seconds = 0;        // of that in updates, summed over threads
-  Evaluation progressive;           // first epoch: every row predicted before it was learned from
-  Evaluation last_epoch;            // the same, of the last epoch
-  std::optional<Evaluation> held_out;  // after the last epoch (the best, with patience)
+  std::uint64_t rows = 0;               // trained on, over all epochs, also before a stop
+  int epochs = 0;                       // finished
+  double seconds = 0;                   // spent in passes that train: reading, parsing, updating
+  double update_seconds = 0;            // of that in updates, summed over threads
+  Evaluation progressive;               // first epoch: every row predicted before it was learned from
+  Evaluation last_epoch;                // the same, of the last epoch
+  std::optional<Evaluation> held_out;   // after the last epoch (the best, with patience)
   std::vector<double> held_out_losses;  // after each epoch
   bool stopped_early = false;
-  bool shared = false;              // threads updated one model at once
+  bool shared = false;  // threads updated one model at once
 };
 
 // The training loop: epochs over a source of rows, evaluation, checkpoints, early stopping.
 //
 // How threads are used: rows are always parsed in parallel. Updates are made in order by one thread at a time, so that
-// the result does not depend on threads. If determinism is waived and the model is linear over sparse rows with more than
-// kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints, shuffling
-// or held-out rows).
-// Factorization models train by blocks of users and items that no two threads share (strata.h): deterministic too.
+// the result does not depend on threads. If determinism is waived and the model is linear over sparse rows with more
+// than kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints,
+// shuffling or held-out rows). Factorization models train by blocks of users and items that no two threads share
+// (strata.h): deterministic too.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written.
@@ -127,7 +127,8 @@ class Trainer {
 // What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);
 
-// Predicts every row of a source and sums up how good that was. Description is applied, not changed. kStopped after *stop.
+// Predicts every row of a source and sums up how good that was. Description is applied, not changed. kStopped after
+// *stop.
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
                             const data::Description& description, data::RowSource& source,
                             const std::atomic<bool>* stop = nullptr);

@@ -71,17 +71,20 @@ Result<bool> Trainer::LoadCheckpoint() {
   if (options_.checkpoint_path.empty() || !env_.files.Exists(options_.checkpoint_path)) return false;
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, options_.checkpoint_path));
   const auto unusable = [&](std::string_view why) {
-    return Error{Code::kCorrupt, Str(options_.checkpoint_path, ": ", why, "; use --fresh to start over, or another --checkpoint")};
+    return Error{Code::kCorrupt,
+                 Str(options_.checkpoint_path, ": ", why, "; use --fresh to start over, or another --checkpoint")};
   };
   try {  // the JSON library's own errors end here
     const Json json = Json::parse(TRY(file.Meta("train")));
     if (json.at("fingerprint") != options_.fingerprint)
-      return unusable(Str("written by a run with other settings (", FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
+      return unusable(Str("written by a run with other settings (",
+                          FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
     s.epoch = json.at("epoch");
     s.position = PositionFrom(json.at("position"));
     s.windows = json.at("windows");
     s.window_begin = json.at("window_begin");
-    if (!s.seen.Load(json.at("seen")) || !s.progressive.Load(json.at("progressive"))) return unusable("its sums are damaged");
+    if (!s.seen.Load(json.at("seen")) || !s.progressive.Load(json.at("progressive")))
+      return unusable("its sums are damaged");
     s.best_loss = json.at("best_loss");
     s.epochs_since_best = json.at("epochs_since_best");
     s.report.held_out_losses = json.at("held_out_losses").get<std::vector<double>>();

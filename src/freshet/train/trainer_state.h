@@ -24,7 +24,7 @@ struct Trainer::State {
   Strata strata;
   bool strata_whole = false;  // holds everything: later epochs need not read
   std::vector<model::Rating> held_ratings;
-  bool held_all = false;      // they are complete
+  bool held_all = false;  // they are complete
 
   model::Workspace workspace;
   std::vector<float> scores;

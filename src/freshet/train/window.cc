@@ -24,8 +24,10 @@ Window::Window(bool dense_rows, std::size_t width, std::size_t most_bytes) {
   rows_.width = other_.width = dense_rows ? width : 0;
   for (data::Rows* const rows : {&rows_, &other_}) {
     const std::size_t most = most_bytes + most_bytes / 4;  // it is full when a whole block has made it so
-    if (dense_rows) rows->dense.Reserve(most / sizeof(float));
-    else rows->indices.Reserve(most / 8), rows->values.Reserve(most / 8);
+    if (dense_rows)
+      rows->dense.Reserve(most / sizeof(float));
+    else
+      rows->indices.Reserve(most / 8), rows->values.Reserve(most / 8);
     rows->ClearRows();
   }
 }
