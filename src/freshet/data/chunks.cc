@@ -26,7 +26,8 @@ std::string_view WholeLines(std::string_view head) {
 
 }  // namespace
 
-Result<std::unique_ptr<Chunks>> Chunks::Open(base::Files& files, std::vector<std::string> patterns, Options options) {
+Result<std::unique_ptr<Chunks>> Chunks::Open(base::Files& files, const std::vector<std::string>& patterns,
+                                             Options options) {
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     const auto found = TRY(files.Glob(pattern));

@@ -34,7 +34,8 @@ class Chunks {
     std::size_t longest_line_bytes = 64 << 20;
     Part part;
   };
-  static Result<std::unique_ptr<Chunks>> Open(base::Files& files, std::vector<std::string> paths, Options options);
+  static Result<std::unique_ptr<Chunks>> Open(base::Files& files, const std::vector<std::string>& patterns,
+                                              Options options);
 
   // What a format is told by (see Head). Looking does not move the reading position.
   Head head() const;

@@ -36,7 +36,7 @@ class Cifar10Parser final : public Parser {
  private:
   void ParseRecord(std::string_view record, std::uint64_t number, Rows& rows) const {
     const char* const end = record.data() + record.size();
-    const auto bad = [&](const char* at, std::string what) {
+    const auto bad = [&](const char* at, const std::string& what) {
       NoteBadRow(rows, number, record.data(), end, at,
                  Str("record ", rows.begin.offset / kRecordBytes + number + 1, ": ", what));
     };

@@ -44,7 +44,7 @@ std::string ShapeText(const std::vector<std::uint64_t>& shape) {
 
 // The header, with every number checked before anybody allocates by it. Columns in errors are bytes of the file.
 Result<IdxHeader> ReadHeader(std::string_view bytes, const std::string& path) {
-  const auto wrong = [&](std::size_t at, std::string what) {
+  const auto wrong = [&](std::size_t at, const std::string& what) {
     return Error{Code::kBadInput, Str(path, ":1:", at + 1, ": ", what)};
   };
   if (bytes.size() < kMagicBytes)
@@ -180,7 +180,7 @@ class IdxParser final : public Parser {
   // `in_chunk` and `number` count the record from 0, in its chunk and in its file.
   void ParseRecord(std::string_view record, std::uint64_t in_chunk, std::uint64_t number, Rows& rows) const {
     const char* const end = record.data() + record.size();
-    const auto bad = [&](const char* at, std::string what) {
+    const auto bad = [&](const char* at, const std::string& what) {
       NoteBadRow(rows, in_chunk, record.data(), end, at, Str("record ", number + 1, ": ", what));
     };
     if (number >= header_.records)

@@ -204,7 +204,7 @@ struct Penalty {
   F Shrink(F w, Rate rate) const {
     if (l1 == 0) return w;
     const F size = Abs(w) - rate * l1;
-    return WherePositive(size, CopySign(size, w), w - w);
+    return WherePositive(size, CopySign(size, w), ZeroLike(w));
   }
 };
 

@@ -7,8 +7,8 @@
 
 namespace freshet::train {
 
-int Strata::Side(std::uint32_t id, std::uint64_t salt) const {
-  return static_cast<int>(base::Hash64(id ^ base::Hash64(seed_ + salt)) % kSides);
+std::size_t Strata::Side(std::uint32_t id, std::uint64_t salt) const {
+  return base::Hash64(id ^ base::Hash64(seed_ + salt)) % kSides;
 }
 
 double Strata::mean() const {
@@ -27,7 +27,7 @@ void Strata::Arrange() {
   base::Random random(seed_, "order of ratings");
   for (std::size_t i = waiting_.size(); i > 1; --i) std::swap(waiting_[i - 1], waiting_[random.Below(i)]);
   const auto cell = [this](const model::Rating& rating) {
-    return static_cast<std::size_t>(Side(rating.user, 1) * kSides + Side(rating.item, 2));
+    return Side(rating.user, 1) * kSides + Side(rating.item, 2);
   };
   starts_.assign(kSides * kSides + 1, 0);
   for (const model::Rating& rating : waiting_) ++starts_[cell(rating) + 1];
@@ -48,16 +48,15 @@ double Strata::Train(base::Executor& executor, const model::Factorization& model
   std::array<model::Workspace, kSides> workspaces;
   std::array<double, kSides> sums{};
   for (auto& sibling : siblings) sibling = optimizer.Sibling();
-  std::array<int, kSides> diagonals;
+  std::array<std::size_t, kSides> diagonals;
   std::iota(diagonals.begin(), diagonals.end(), 0);
   base::Random random(seed_ + static_cast<std::uint64_t>(epoch), "order of diagonals");
   for (std::size_t i = kSides; i > 1; --i) std::swap(diagonals[i - 1], diagonals[random.Below(i)]);
-  for (int round = 0; round < kSides; ++round) {
-    const double now = progress + (progress_end - progress) * round / kSides;
-    executor.Run(kSides, [&](int side) {
-      const auto at =
-          static_cast<std::size_t>(side * kSides + (side + diagonals[static_cast<std::size_t>(round)]) % kSides);
+  for (std::size_t round = 0; round < kSides; ++round) {
+    const double now = progress + (progress_end - progress) * static_cast<double>(round) / kSides;
+    executor.Run(static_cast<int>(kSides), [&](int side) {
       const auto mine = static_cast<std::size_t>(side);
+      const std::size_t at = mine * kSides + (mine + diagonals[round]) % kSides;
       siblings[mine]->SetProgress(now);
       sums[mine] += model.UpdateRatings(parameters, {arranged_.data() + starts_[at], starts_[at + 1] - starts_[at]},
                                         *siblings[mine], workspaces[mine]);

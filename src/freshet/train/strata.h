@@ -15,7 +15,7 @@ namespace freshet::train {
 // Threads: Train uses the executor's; everything else one at a time.
 class Strata {
  public:
-  static constexpr int kSides = 16;
+  static constexpr std::size_t kSides = 16;
   explicit Strata(std::uint64_t seed) : seed_(seed) {}
 
   void Add(const model::Rating& rating) { waiting_.push_back(rating); }
@@ -30,7 +30,7 @@ class Strata {
 
  private:
   void Arrange();
-  int Side(std::uint32_t id, std::uint64_t salt) const;
+  std::size_t Side(std::uint32_t id, std::uint64_t salt) const;
 
   const std::uint64_t seed_;
   std::vector<model::Rating> waiting_;   // as they came

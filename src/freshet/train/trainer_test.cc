@@ -168,7 +168,7 @@ std::vector<std::pair<std::string, std::function<void(Plan&)>>> WaysOfTraining()
            [](Plan& plan) {
              plan.train.hold_out.fraction = 0.25;
              plan.train.patience = 1;
-             plan.train.epochs = 5;
+             plan.train.epochs = 4;
              plan.train.batch = 7;
              plan.optimizer.schedule.kind = "cosine";
              plan.optimizer.schedule.rate = 3;
@@ -226,7 +226,7 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
 TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedOverDenseRows) {
   for (const auto& [name, change] : WaysOfTraining()) {
     SCOPED_TRACE(name);
-    Plan plan = Sea(300);
+    Plan plan = Sea(200);
     change(plan);
     StopEverywhereAndGoOn(bench_, plan);
   }
@@ -238,6 +238,7 @@ TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedOverSparseRows) {
     SCOPED_TRACE(name);
     Plan plan;
     plan.path = bench_.scratch.Write("few.svm", MeaninglessRows());
+    plan.chunk_bytes = 2000;
     change(plan);
     StopEverywhereAndGoOn(bench_, plan);
   }
