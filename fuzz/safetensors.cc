@@ -4,19 +4,9 @@
 namespace freshet::fuzz {
 namespace {
 
-class StringFile final : public base::OutputFile {
- public:
-  Result<void> Write(std::span<const std::byte> bytes) override {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {};
-  }
-  Result<void> Sync() override { return {}; }
-  std::string text;
-};
-
 // What could be read can be written and read again.
 void CheckRoundTrip(const data::TensorFile& file) {
-  StringFile written;
+  base::StringFile written;
   CHECK(data::WriteTensors(written, file.tensors(), file.metadata()).ok());
   const auto again = data::TensorFile::Parse(written.text, "again");
   CHECK(again.ok());

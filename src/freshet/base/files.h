@@ -33,6 +33,18 @@ class OutputFile {
   Result<void> Write(std::string_view text) { return Write(std::as_bytes(std::span(text.data(), text.size()))); }
 };
 
+// An output that collects what is written, in memory.
+class StringFile final : public OutputFile {
+ public:
+  using OutputFile::Write;
+  Result<void> Write(std::span<const std::byte> bytes) override {
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return {};
+  }
+  Result<void> Sync() override { return {}; }
+  std::string text;
+};
+
 // Held by one process at a time; let go by the destructor or by the process's death.
 class FileLock {
  public:

@@ -33,16 +33,6 @@ std::uint32_t HeadCrc(const BlockHead& head) {
   return base::Crc32c(std::as_bytes(std::span(&head, 1)).first(offsetof(BlockHead, head_crc)));
 }
 
-class StringFile final : public base::OutputFile {  // collects what is written
- public:
-  Result<void> Write(std::span<const std::byte> bytes) override {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {};
-  }
-  Result<void> Sync() override { return {}; }
-  std::string text;
-};
-
 // The arrays of a block in the order they stand in the file.
 template <class F>
 Result<void> ForEachArray(const BlockHead& head, auto& rows, F visit) {
@@ -111,7 +101,7 @@ Result<void> CacheWriter::Close(const Description& description) {
   std::vector<std::string> storage;
   description.Save(metadata, tensors, storage);
   tensors.push_back({"blocks", DType::kU64, {blocks_.size() / 2, 2}, std::as_bytes(std::span(blocks_))});
-  StringFile footer;
+  base::StringFile footer;
   TRY(WriteTensors(footer, tensors, metadata));
   const Trailer trailer{offset_, footer.text.size(), base::Crc32cOf(std::span(footer.text)), 0, kMagic};
   TRY(file_->Write(footer.text));

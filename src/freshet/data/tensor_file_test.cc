@@ -10,18 +10,8 @@
 namespace freshet::data {
 namespace {
 
-class StringFile final : public base::OutputFile {
- public:
-  Result<void> Write(std::span<const std::byte> bytes) override {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {};
-  }
-  Result<void> Sync() override { return {}; }
-  std::string text;
-};
-
 std::string Written(const std::vector<Tensor>& tensors, const Metadata& metadata = {}) {
-  StringFile file;
+  base::StringFile file;
   EXPECT_TRUE(WriteTensors(file, tensors, metadata).ok());
   return file.text;
 }
