@@ -42,11 +42,19 @@ std::string SumOfHeader(std::string header, std::size_t sum_at) {
   return Hex(base::Crc32cOf(std::span(header)));
 }
 
+Result<void> ForEachPiece(const Tensor& tensor, const Tensor::Take& take) {
+  return tensor.pieces ? tensor.pieces(take) : take(tensor.bytes);
+}
+
 }  // namespace
 
 Result<void> WriteTensors(base::OutputFile& file, const std::vector<Tensor>& tensors, Metadata metadata) {
   std::uint32_t crc = 0;
-  for (const Tensor& tensor : tensors) crc = base::Crc32c(tensor.bytes, crc);
+  for (const Tensor& tensor : tensors)
+    TRY(ForEachPiece(tensor, [&](std::span<const std::byte> piece) -> Result<void> {
+      crc = base::Crc32c(piece, crc);
+      return {};
+    }));
   metadata[std::string(kChecksum)] = Str(crc);
   metadata[std::string(kHeaderChecksum)] = kNoSum;
   Json header;
@@ -55,11 +63,11 @@ Result<void> WriteTensors(base::OutputFile& file, const std::vector<Tensor>& ten
   for (const Tensor& tensor : tensors) {
     std::uint64_t elements = 1;
     for (const std::uint64_t size : tensor.shape) elements *= size;
-    CHECK(elements * Info(tensor.dtype).bytes == tensor.bytes.size());
-    header[tensor.name] = {{"dtype", Info(tensor.dtype).name},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
+    const std::uint64_t size = elements * Info(tensor.dtype).bytes;
+    CHECK(tensor.pieces || size == tensor.bytes.size());
+    header[tensor.name] = {
+        {"dtype", Info(tensor.dtype).name}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + size}}};
+    offset += size;
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.resize((text.size() + 8 + 63) / 64 * 64 - 8, ' ');
@@ -68,7 +76,8 @@ Result<void> WriteTensors(base::OutputFile& file, const std::vector<Tensor>& ten
   const std::uint64_t length = text.size();
   TRY(file.Write(std::as_bytes(std::span(&length, 1))));
   TRY(file.Write(text));
-  for (const Tensor& tensor : tensors) TRY(file.Write(tensor.bytes));
+  for (const Tensor& tensor : tensors)
+    TRY(ForEachPiece(tensor, [&](std::span<const std::byte> piece) { return file.Write(piece); }));
   return {};
 }
 

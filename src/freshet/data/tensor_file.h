@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,10 @@ struct Tensor {
   DType dtype = DType::kF32;
   std::vector<std::uint64_t> shape;
   std::span<const std::byte> bytes;  // borrowed
+  // Of a tensor to be written whose bytes do not lie in one place: calls `take` with one piece after another, the same
+  // each time it is asked. Takes the place of `bytes`.
+  using Take = std::function<Result<void>(std::span<const std::byte> piece)>;
+  std::function<Result<void>(const Take& take)> pieces = {};
 };
 
 using Metadata = std::map<std::string, std::string>;

@@ -17,6 +17,12 @@ constexpr std::uint64_t kMostRows = 1u << 26;  // users, items
 std::uint32_t User(const Batch& batch, std::size_t r) { return batch.indices[batch.offsets[r]]; }
 std::uint32_t Item(const Batch& batch, std::size_t r) { return batch.indices[batch.offsets[r] + 1]; }
 
+// The mean of all ratings so far; the count stops where a float can no longer count.
+void CountRating(float* global, float label) {
+  global[1] = std::min(global[1] + 1, 16'000'000.0f);
+  global[0] += (label - global[0]) / global[1];
+}
+
 // Plain SGD on one rating, in registers: both rows change by what the other was before. Returns the error.
 float SgdStep(float mean, float& user_bias, float& item_bias, float* __restrict p, float* __restrict q, std::size_t k,
               float label, float rate, float l2) {
@@ -103,15 +109,17 @@ double Factorization::Update(Parameters& parameters, const Batch& batch, Optimiz
   double sum = 0;
   float* const global = parameters.Row(kGlobal, 0);
   for (std::size_t r = 0; r < batch.rows; ++r) {
-    // The mean of all ratings so far. The count stops where a float can no longer count.
     if (global[1] == 0) global[0] = batch.labels[r];
-    global[1] = std::min(global[1] + 1, 16'000'000.0f);
     const Rating rating{User(batch, r), Item(batch, r), batch.labels[r]};
     out[r] = Score(parameters, rating.user, rating.item);
     sum += UpdateOne(parameters, rating, batch.weight(r), optimizer, workspace);
-    global[0] += (rating.label - global[0]) / global[1];
+    CountRating(global, rating.label);
   }
   return sum;
+}
+
+void Factorization::Observe(Parameters& parameters, const Batch& batch, Optimizer&) const {
+  for (std::size_t r = 0; r < batch.rows; ++r) CountRating(parameters.Row(kGlobal, 0), batch.labels[r]);
 }
 
 double Factorization::UpdateOne(Parameters& parameters, const Rating& rating, float weight, Optimizer& optimizer,

@@ -31,6 +31,9 @@ class Factorization final : public Model {
   double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
                 Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const override;
 
+  void Observe(optimize::Parameters& parameters, const data::Batch& batch,
+               optimize::Optimizer& optimizer) const override;
+
   // One update for each rating, in order; returns the summed loss before each. Touches only the rows of the users and
   // items named: threads whose ratings share none may run at once, each with an optimizer sibling. The mean and the
   // rate stay the same throughout.

@@ -74,7 +74,8 @@ class Model {
   // Writes the scores made before each update to `out` and returns the weighted loss of those.
   virtual double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
                         Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const = 0;
-  // Tells the optimizer the size of this batch's features, before a gradient of it is applied.
+  // Looks at a batch before its gradient is computed and applied: the size of features for the optimizer, the mean of
+  // ratings.
   virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
   // A gradient with a place for every block.
   optimize::Gradient NewGradient() const;

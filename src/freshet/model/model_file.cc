@@ -3,17 +3,21 @@
 namespace freshet::model {
 
 void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
-               std::vector<data::Tensor>& tensors, std::deque<std::vector<float>>& storage) {
+               std::vector<data::Tensor>& tensors) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     const optimize::Block block = parameters.block(b);
     const std::uint64_t width = part == Part::kRows ? block.width : block.beside;
     if (width == 0) continue;
-    std::span<const float> values;
-    if (part == Part::kRows && parameters.plain(b))
-      values = parameters.Values(b);
-    else
-      values = storage.emplace_back(part == Part::kRows ? parameters.Gather(b) : parameters.GatherBeside(b));
-    tensors.push_back({prefix + block.name, data::DType::kF32, {block.rows, width}, std::as_bytes(values)});
+    data::Tensor tensor{prefix + block.name, data::DType::kF32, {block.rows, width}, {}};
+    if (part == Part::kRows && parameters.plain(b)) {
+      tensor.bytes = std::as_bytes(parameters.Values(b));
+    } else {
+      tensor.pieces = [&parameters, part, b](const data::Tensor::Take& take) {
+        const auto visit = [&](std::span<const float> piece) { return take(std::as_bytes(piece)); };
+        return part == Part::kRows ? parameters.VisitRows(b, visit) : parameters.VisitBeside(b, visit);
+      };
+    }
+    tensors.push_back(std::move(tensor));
   }
 }
 
@@ -42,10 +46,9 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
                        data::Metadata metadata) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
-  std::deque<std::vector<float>> rows;
   metadata["format"] = "freshet model 1";
   metadata["model"] = model.config().ToJson();
-  AddBlocks(parameters, Part::kRows, "", tensors, rows);
+  AddBlocks(parameters, Part::kRows, "", tensors);
   description.Save(metadata, tensors, storage);
   return base::WriteAtomic(files, path,
                            [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });

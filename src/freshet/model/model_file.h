@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 
@@ -27,11 +26,11 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
 // kCorrupt with the reason for a damaged, truncated or foreign file.
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
 
-// For files that hold more than a model (checkpoints). Rows that are not plain are copied into `storage`, which must
-// live until the tensors are written. `Part::kBeside` is what lies beside the rows, for blocks that have it.
+// For files that hold more than a model (checkpoints). The tensors borrow from the parameters, which must not change
+// until they are written. `Part::kBeside` is what lies beside the rows, for blocks that have it.
 enum class Part { kRows, kBeside };
 void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
-               std::vector<data::Tensor>& tensors, std::deque<std::vector<float>>& storage);
+               std::vector<data::Tensor>& tensors);
 Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix,
                         optimize::Parameters& parameters);
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory);

@@ -20,7 +20,7 @@ struct Adaptive {
   // What was learned at a smaller scale is brought to the new one.
   static void Rescale(float& w, float& scale, float x) {
     const float size = Max(scale, Abs(x));
-    w = WherePositive(scale, w * scale / size, w);
+    w = WherePositive(scale, w * (scale / size), w);
     scale = size;
   }
   template <class F>
@@ -30,7 +30,7 @@ struct Adaptive {
     const F before = slots[1], size = Max(before, Abs(x));
     slots[0] = sum;
     slots[1] = size;
-    const F kept = WherePositive(before, w * before / size, w);  // as Rescale does
+    const F kept = WherePositive(before, w * (before / size), w);  // as Rescale does
     // No size, no step: the feature has only been zero.
     const F step = WherePositive(size, rate / (Sqrt(sum + kPrior * size * size) * size), size);
     return penalty.Shrink(kept - step * g, step);

@@ -24,7 +24,7 @@ struct Ftrl {
     slots[0] += g - (grown - root) / alpha * w;
     const F z = slots[0];
     const F beyond = Abs(z) - l1;  // how far the sum of gradients is past what l1 forgives
-    return WherePositive(beyond, -CopySign(beyond, z) / ((beta + grown) / alpha + l2), ZeroLike(z));
+    return WherePositive(beyond, -CopySign(beyond, z) / ((beta + grown) / alpha + l2), z * 0.0f);
   }
 };
 

@@ -11,7 +11,6 @@
 // The four operations work on both; so does mixing Lanes with a float.
 namespace freshet::optimize {
 
-inline float ZeroLike(float) { return 0; }
 inline float Sqrt(float x) { return std::sqrt(x); }
 inline float Abs(float x) { return std::abs(x); }
 inline float Max(float a, float b) { return std::max(a, b); }
@@ -21,7 +20,6 @@ inline float WherePositive(float test, float yes, float no) { return test > 0 ? 
 #if defined(__AVX2__)
 using Lanes = __m256;
 inline Lanes Broadcast(float x) { return _mm256_set1_ps(x); }
-inline Lanes ZeroLike(Lanes) { return _mm256_setzero_ps(); }
 inline Lanes Sqrt(Lanes x) { return _mm256_sqrt_ps(x); }
 inline Lanes Abs(Lanes x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 inline Lanes Max(Lanes a, Lanes b) { return _mm256_max_ps(a, b); }

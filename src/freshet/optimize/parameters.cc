@@ -104,6 +104,21 @@ std::vector<float> Parameters::GatherAt(std::size_t b, std::uint64_t first, std:
   return out;
 }
 
+Result<void> Parameters::VisitAt(std::size_t b, std::uint64_t first, std::uint64_t count, const Visit& visit) const {
+  constexpr std::uint64_t kPieceFloats = 1 << 16;
+  const std::uint64_t end = rows(b),
+                      step = std::max<std::uint64_t>(1, kPieceFloats / std::max<std::uint64_t>(1, count));
+  std::vector<float> piece;
+  for (std::uint64_t begin = 0; begin < end; begin += step) {
+    const std::uint64_t stop = std::min(begin + step, end);
+    piece.resize((stop - begin) * count);
+    for (std::uint64_t row = begin; row < stop; ++row)
+      std::copy_n(Row(b, row) + first, count, piece.data() + (row - begin) * count);
+    TRY(visit(piece));
+  }
+  return {};
+}
+
 void Parameters::ScatterAt(std::size_t b, std::uint64_t first, std::uint64_t count, std::span<const float> values) {
   CHECK(values.size() == rows(b) * count);
   for (std::uint64_t row = 0; row < rows(b); ++row)
@@ -117,7 +132,7 @@ void Parameters::CopyFrom(const Parameters& other) {
     CHECK(Grow(b, other.rows(b)).ok());
     const std::uint64_t end = other.rows(b);
     if (plain(b) && other.plain(b)) {
-      if (end > 0) std::memcpy(Row(b, 0), other.Row(b, 0), end * width(b) * sizeof(float));
+      if (end * width(b) > 0) std::memcpy(Row(b, 0), other.Row(b, 0), end * width(b) * sizeof(float));
     } else {
       for (std::uint64_t row = 0; row < end; ++row) std::copy_n(other.Row(b, row), width(b), Row(b, row));
     }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +57,12 @@ class Parameters {
   // Copies of all rows, or of all that is beside them, one after another; and back. For any block.
   std::vector<float> Gather(std::size_t b) const { return GatherAt(b, 0, width(b)); }
   std::vector<float> GatherBeside(std::size_t b) const { return GatherAt(b, width(b), tables_[b].block.beside); }
+  // The same piece by piece, for writing without a copy of everything.
+  using Visit = std::function<Result<void>(std::span<const float> piece)>;
+  Result<void> VisitRows(std::size_t b, const Visit& visit) const { return VisitAt(b, 0, width(b), visit); }
+  Result<void> VisitBeside(std::size_t b, const Visit& visit) const {
+    return VisitAt(b, width(b), tables_[b].block.beside, visit);
+  }
   void Scatter(std::size_t b, std::span<const float> values) { ScatterAt(b, 0, width(b), values); }
   void ScatterBeside(std::size_t b, std::span<const float> values) {
     ScatterAt(b, width(b), tables_[b].block.beside, values);
@@ -78,6 +85,7 @@ class Parameters {
   };
   Parameters() = default;
   std::vector<float> GatherAt(std::size_t b, std::uint64_t first, std::uint64_t count) const;
+  Result<void> VisitAt(std::size_t b, std::uint64_t first, std::uint64_t count, const Visit& visit) const;
   void ScatterAt(std::size_t b, std::uint64_t first, std::uint64_t count, std::span<const float> values);
 
   Memory* memory_ = nullptr;

@@ -60,6 +60,7 @@ class RuleOptimizer final : public Optimizer {
       if constexpr (Rule::kScaleSlot >= 0) {
         // x is not known here; a rule that needs its size was told by Observe…, else it counts as 1.
         float& scale = local[Rule::kScaleSlot];
+        if (scale == 0 && gradient[k] == 0) continue;  // a feature that has only been zero still has no size
         if (scale == 0) scale = 1;
         w[k] = rule_.Step(w[k], local, scale, gradient[k] / scale);
       } else {
@@ -204,7 +205,7 @@ struct Penalty {
   F Shrink(F w, Rate rate) const {
     if (l1 == 0) return w;
     const F size = Abs(w) - rate * l1;
-    return WherePositive(size, CopySign(size, w), ZeroLike(w));
+    return WherePositive(size, CopySign(size, w), w * 0.0f);
   }
 };
 

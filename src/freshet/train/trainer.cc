@@ -259,12 +259,12 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       const std::size_t end = std::min<std::size_t>(begin + options_.batch, batch.rows);
       const data::Batch part = batch.Slice(begin, end);
       const std::span out(s.scores.data() + begin * model_.scores(), part.rows * model_.scores());
+      model_.Observe(parameters_, part, optimizer_);
       s.gradient.Clear();
       loss += model_.LossAndGradient(parameters_, part, s.workspace, s.gradient, out);
       double weight = 0;
       for (std::size_t r = 0; r < part.rows; ++r) weight += part.weight(r);
       if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
-      model_.Observe(parameters_, part, optimizer_);
       optimizer_.BeginStep();
       optimizer_.Apply(parameters_, s.gradient);
     }

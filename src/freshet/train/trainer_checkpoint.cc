@@ -50,11 +50,10 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   metadata["format"] = "freshet checkpoint 1";
   metadata["model"] = model_.config().ToJson();
   metadata["train"] = json.dump();
-  std::deque<std::vector<float>> rows;
-  model::AddBlocks(parameters_, Part::kRows, "", tensors, rows);
-  model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors, rows);
-  model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors, rows);
-  if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors, rows);
+  model::AddBlocks(parameters_, Part::kRows, "", tensors);
+  model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors);
+  model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors);
+  if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors);
   s.window.Save(tensors);
   description_.Save(metadata, tensors, storage);
   TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
