@@ -50,6 +50,12 @@ std::size_t VisitFields(std::string_view line, char delimiter, Visit visit) {
   }
   std::size_t count = 0;
   while (true) {
+    if (line.size() > 1 && line[1] == delimiter && line[0] > ' ' &&
+        line[0] != delimiter) {  // one character: most of them
+      visit(count++, line.substr(0, 1));
+      line.remove_prefix(2);
+      continue;
+    }
     const std::size_t end = line.find(delimiter);
     visit(count++, Trim(line.substr(0, end)));
     if (end == std::string_view::npos) return count;
