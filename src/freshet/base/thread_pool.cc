@@ -3,10 +3,16 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace freshet::base {
+namespace {
+
+thread_local const ThreadPool* working_for = nullptr;  // whose task this thread is in
+
+}  // namespace
 
 ThreadPool::ThreadPool(int width) {
   CHECK(width >= 1);
@@ -23,6 +29,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Run(int count, const std::function<void(int)>& task) {
+  CHECK(working_for != this);  // a task that waits for the pool it runs on would wait for ever
   const std::lock_guard turn(turn_);
   std::unique_lock lock(mutex_);
   task_ = &task;
@@ -39,7 +46,9 @@ void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {
     const int mine = next_++;
     ++running_;
     lock.unlock();
+    const ThreadPool* const outer = std::exchange(working_for, this);
     (*task_)(mine);
+    working_for = outer;
     lock.lock();
     if (--running_ == 0 && next_ >= count_) done_.notify_all();
   }

@@ -77,5 +77,15 @@ TEST(InlineExecutor, RunsTasksInOrderOnTheCallersThread) {
 
 TEST(AvailableCores, IsAtLeastOne) { EXPECT_GE(AvailableCores(), 1); }
 
+TEST(ThreadPoolDeathTest, SaysSoWhenATaskCallsRunOnItsOwnPool) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        ThreadPool pool(2);
+        pool.Run(1, [&](int) { pool.Run(1, [](int) {}); });
+      },
+      "CHECK failed");
+}
+
 }  // namespace
 }  // namespace freshet::base
