@@ -15,9 +15,8 @@ bool IsTerminal() {
 
 void Write(const std::string& text) { (void)!write(2, text.data(), text.size()); }
 
-std::string Column(std::string text, std::size_t width) {
-  if (text.size() < width) text.insert(0, width - text.size(), ' ');
-  return text + "  ";
+std::string Column(const std::string& text, std::size_t width) {
+  return Str(std::string(text.size() < width ? width - text.size() : 0, ' '), text, "  ");
 }
 
 }  // namespace

@@ -250,7 +250,9 @@ TEST(Model, StartsARowOfFactorsTheSameWheneverItIsMade) {
       data::Rows rows;
       AddRating(rows, last, last, 0);
       ASSERT_TRUE(model->Prepare(step_by_step, rows.batch()).ok());
-      if (last == 40) ASSERT_TRUE(model->Prepare(at_once, rows.batch()).ok());
+      if (last == 40) {
+        ASSERT_TRUE(model->Prepare(at_once, rows.batch()).ok());
+      }
     }
     EXPECT_EQ(at_once.Checksum(), step_by_step.Checksum());
     const std::size_t factors = at_once.blocks() - 1;

@@ -160,7 +160,9 @@ TEST(Parameters, CopyTakesTheRowsWhateverLiesBesideThem) {
       target.CopyFrom(source);
       EXPECT_EQ(target.Gather(0), rows);
       EXPECT_EQ(target.Checksum(), source.Checksum());
-      if (to > 0) EXPECT_EQ(target.Row(0, 0)[2], 9.0f);
+      if (to > 0) {
+        EXPECT_EQ(target.Row(0, 0)[2], 9.0f);
+      }
     }
 }
 
