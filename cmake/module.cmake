@@ -23,10 +23,9 @@ function(freshet_module name)
   endif()
 endfunction()
 
-# Registers the tests of a binary with CTest, each with a deadline and two places to find data:
-# FRESHET_SOURCE (this tree) and FRESHET_DATA (real data sets; tests that need one skip loudly without it).
+# Registers the tests of a binary with CTest, each with a deadline, and tells them where real data sets would be
+# (FRESHET_DATA; tests that need one skip loudly without it).
 function(freshet_tests binary)
   gtest_discover_tests(${binary} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
-    ENVIRONMENT "FRESHET_SOURCE=${PROJECT_SOURCE_DIR}"
-    ENVIRONMENT_MODIFICATION "FRESHET_DATA=set:${PROJECT_SOURCE_DIR}/../shared/data")  # two, since a list does not get through
+    ENVIRONMENT "FRESHET_DATA=${PROJECT_SOURCE_DIR}/../shared/data")
 endfunction()

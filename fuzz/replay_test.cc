@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,10 +15,8 @@ extern "C" Target Fuzz_csv, Fuzz_idx, Fuzz_libsvm, Fuzz_safetensors, Fuzz_vw;
 namespace {
 
 void Replay(Target* target, const std::string& name) {
-  const char* const source = std::getenv("FRESHET_SOURCE");
-  if (source == nullptr) GTEST_SKIP() << "set FRESHET_SOURCE to the root of the sources to run this";
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(source) + "/fuzz/corpus/" + name))
+  for (const auto& entry : std::filesystem::directory_iterator(FRESHET_CORPUS "/" + name))
     paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   EXPECT_GE(paths.size(), 10u);

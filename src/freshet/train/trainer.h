@@ -70,14 +70,16 @@ struct Report {
 
 // The training loop: epochs over a source of rows, evaluation, checkpoints, early stopping.
 //
-// How threads are used: rows are always parsed in parallel. Updates are made in order by one thread at a time, so that
+// How threads are used: rows are parsed in parallel. Updates are made in order by one thread at a time, so that
 // the result does not depend on threads. If determinism is waived and the model is linear over sparse rows with more
 // than kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints,
-// shuffling or held-out rows). Factorization models train by blocks of users and items that no two threads share
-// (strata.h): deterministic too.
+// shuffling or held-out rows). Factorization models with a batch of 1 train by blocks of users and items that no two
+// threads share (strata.h): deterministic too; their rows are parsed by one thread, since training then takes them all.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
-// Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written.
+// Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if
+//            there is a path for one. Blocks the calling thread until training ends; not to be called from a task of
+//            env's executor.
 class Trainer {
  public:
   static constexpr std::uint64_t kSharedWeights = 1 << 16;
