@@ -14,19 +14,6 @@ namespace {
 
 using Sharing = optimize::Optimizer::Sharing;
 
-model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
-  const std::uint32_t* const entry = batch.indices + batch.offsets[row];
-  return {entry[0], entry[1], batch.labels[row]};
-}
-
-// Predicts the rows of a batch and adds how good that was to `sums`.
-void AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
-                    model::Workspace& workspace, std::vector<float>& scores, Evaluation& sums) {
-  scores.resize(batch.rows * model.scores());
-  model.Predict(parameters, batch, workspace, scores);
-  sums.Add(batch, scores, model.LossOf(parameters, batch, workspace, scores));
-}
-
 // The numeric columns of a row, which come first among its features.
 float* NumbersOf(data::Rows& rows, std::size_t r) {
   return rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
@@ -322,67 +309,6 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
   return data::DriveShared(env_.executor, source, prepare, work);
 }
 
-Result<void> Trainer::EpochStratified(data::RowSource& source) {
-  State& s = *state_;
-  const auto& model = static_cast<const model::Factorization&>(model_);
-  const auto train = [&](double from, double to) -> Result<void> {
-    if (s.strata.size() == 0) return {};
-    float* const global = parameters_.Row(model::Factorization::kGlobal, 0);
-    if (global[1] == 0) {
-      global[0] = static_cast<float>(s.strata.mean());
-      global[1] = static_cast<float>(s.strata.size());
-    }
-    const std::uint64_t rows = s.strata.size();
-    const auto begun = env_.clock.Now();
-    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch,
-                                       (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
-    s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
-    const bool squared = model_.loss().name() == "squared";
-    s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
-    s.report.rows += rows;
-    if (!std::isfinite(s.seen.total_loss())) return Diverged();
-    return {};
-  };
-  const auto finish = [&]() -> Result<void> {
-    s.position = {};
-    Show(1);
-    return {};
-  };
-  if (s.strata_whole) {
-    TRY(train(0, 1));
-    return finish();
-  }
-  const bool from_the_beginning = s.position.block == 0;
-  double from = source.Fraction(s.position).value_or(0);
-  bool flushed = false;
-  s.held_ratings.clear();
-  s.held_all = from_the_beginning;
-  base::InlineExecutor reading;  // since `train` wants all threads, which a task of theirs could not ask for
-  TRY(data::DriveInOrder(reading, source, [&](data::Rows& rows) -> Result<void> {
-    TRY(PrepareBlock(rows));
-    const data::Batch batch = rows.batch();
-    for (std::size_t r = 0; r < batch.rows; ++r) {
-      if (options_.hold_out.Holds(batch, r))
-        s.held_ratings.push_back(RatingOf(batch, r));
-      else
-        s.strata.Add(RatingOf(batch, r));
-    }
-    if (s.strata.size() < options_.most_ratings) return {};
-    const double to = source.Fraction(rows.end).value_or(0);
-    flushed = true;
-    TRY(train(from, to));
-    from = to;
-    s.strata.Clear();
-    return AfterBlock(source, rows.end);
-  }));
-  TRY(train(from, 1));
-  if (!flushed && from_the_beginning)
-    s.strata_whole = true;
-  else
-    s.strata.Clear();
-  return finish();
-}
-
 // Tells the world how far we are, and stops or checkpoints when it is time.
 Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Position& position) {
   State& s = *state_;
@@ -426,80 +352,6 @@ Error Trainer::Stopped() const {
 void Trainer::Measure() {
   const auto now = env_.clock.Now();
   state_->report.seconds += base::Seconds(now - std::exchange(state_->measured, now));
-}
-
-Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
-  State& s = *state_;
-  s.report.held_out.reset();  // before another takes as much memory
-  Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
-  model::Workspace workspace;
-  std::vector<float> scores;
-  if (Stratified()) {
-    if (!s.held_all) TRY(CollectHeldRatings(source));
-    for (const model::Rating& rating : s.held_ratings) {
-      const std::uint32_t offsets[] = {0, 2}, indices[] = {rating.user, rating.item};
-      const float values[] = {1, 1};
-      data::Batch batch;
-      batch.rows = 1;
-      batch.labels = &rating.label;
-      batch.offsets = offsets;
-      batch.indices = indices;
-      batch.values = values;
-      AddPredictions(model_, parameters_, batch, workspace, scores, held);
-    }
-  } else {
-    Window kept(description_.dense, description_.features);
-    TRY(DriveAll(source, [&](data::Rows& block) -> Result<void> {
-      Standardise(description_, block);
-      const data::Batch batch = block.batch();
-      kept.Clear();
-      for (std::size_t r = 0; r < batch.rows; ++r)
-        if (options_.hold_out.Holds(batch, r)) kept.Add(batch, r);
-      AddPredictions(model_, parameters_, kept.batch(), workspace, scores, held);
-      return {};
-    }));
-  }
-  if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
-  s.report.held_out_losses.push_back(held.loss());
-  s.report.held_out = std::move(held);
-  return {};
-}
-
-// Everything once more, from the cache if there is one.
-Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& work) {
-  data::RowSource& rows = state_->cache ? *state_->cache : source;
-  rows.Permute(0);
-  TRY(rows.Seek({}));
-  return data::DriveInOrder(env_.executor, rows, work);
-}
-
-// The held-out ratings, where a resumed run has not seen them all.
-Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
-  State& s = *state_;
-  s.held_ratings.clear();
-  TRY(DriveAll(source, [&](data::Rows& rows) -> Result<void> {
-    const data::Batch batch = rows.batch();
-    for (std::size_t r = 0; r < batch.rows; ++r)
-      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
-    return {};
-  }));
-  s.held_all = true;
-  return {};
-}
-
-Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
-                            const data::Description& description, data::RowSource& source,
-                            const std::atomic<bool>* stop) {
-  Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
-  model::Workspace workspace;
-  std::vector<float> scores;
-  TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
-    Standardise(description, rows);
-    AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
-    return {};
-  }));
-  return sums;
 }
 
 }  // namespace freshet::train

@@ -1,0 +1,93 @@
+// Training on ratings: gathered as far as memory allows, arranged in strata, and trained on by all threads.
+
+#include <cmath>
+
+#include "data/drive.h"
+#include "train/trainer_state.h"
+
+namespace freshet::train {
+namespace {
+
+model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
+  const std::uint32_t* const entry = batch.indices + batch.offsets[row];
+  return {entry[0], entry[1], batch.labels[row]};
+}
+
+}  // namespace
+
+Result<void> Trainer::EpochStratified(data::RowSource& source) {
+  State& s = *state_;
+  const auto& model = static_cast<const model::Factorization&>(model_);
+  const auto train = [&](double from, double to) -> Result<void> {
+    if (s.strata.size() == 0) return {};
+    float* const global = parameters_.Row(model::Factorization::kGlobal, 0);
+    if (global[1] == 0) {
+      global[0] = static_cast<float>(s.strata.mean());
+      global[1] = static_cast<float>(s.strata.size());
+    }
+    const std::uint64_t rows = s.strata.size();
+    const auto begun = env_.clock.Now();
+    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch,
+                                       (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
+    s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+    const bool squared = model_.loss().name() == "squared";
+    s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
+    s.report.rows += rows;
+    if (!std::isfinite(s.seen.total_loss())) return Diverged();
+    return {};
+  };
+  const auto finish = [&]() -> Result<void> {
+    s.position = {};
+    Show(1);
+    return {};
+  };
+  if (s.strata_whole) {
+    TRY(train(0, 1));
+    return finish();
+  }
+  const bool from_the_beginning = s.position.block == 0;
+  double from = source.Fraction(s.position).value_or(0);
+  bool flushed = false;
+  s.held_ratings.clear();
+  s.held_all = from_the_beginning;
+  base::InlineExecutor reading;  // since `train` wants all threads, which a task of theirs could not ask for
+  TRY(data::DriveInOrder(reading, source, [&](data::Rows& rows) -> Result<void> {
+    TRY(PrepareBlock(rows));
+    const data::Batch batch = rows.batch();
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      if (options_.hold_out.Holds(batch, r))
+        s.held_ratings.push_back(RatingOf(batch, r));
+      else
+        s.strata.Add(RatingOf(batch, r));
+    }
+    if (s.strata.size() < options_.most_ratings) return {};
+    const double to = source.Fraction(rows.end).value_or(0);
+    flushed = true;
+    TRY(train(from, to));
+    from = to;
+    s.strata.Clear();
+    return AfterBlock(source, rows.end);
+  }));
+  TRY(train(from, 1));
+  if (!flushed && from_the_beginning)
+    s.strata_whole = true;
+  else
+    s.strata.Clear();
+  return finish();
+}
+
+// The held-out ratings, where a resumed run has not seen them all.
+Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
+  State& s = *state_;
+  s.held_ratings.clear();
+  TRY(DriveAll(source, [&](data::Rows& rows) -> Result<void> {
+    const data::Batch batch = rows.batch();
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
+    return {};
+  }));
+  s.held_all = true;
+  return {};
+}
+
+}  // namespace freshet::train
