@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "data/format.h"
+
+namespace freshet::data {
+
+// What a field of a table's rows is: its kind, and for a feature which one.
+struct CsvField {
+  Column::Kind kind;
+  std::uint32_t feature;  // number of the numeric column, or of the category column
+  std::uint64_t seed;     // for hashing a category
+  bool four = false;      // this and the next three are numeric columns, one after another; the parser finds out
+};
+
+// Is this a word for "no value"?
+bool IsMissing(std::string_view field);
+
+// A parser of rows with these fields. Numeric columns come first among a row's features; categories follow, hashed or
+// by dictionary. Borrows the description, which must hold together. Threads and failure as Parser.
+std::unique_ptr<Parser> MakeCsvParser(const Description& description, std::vector<CsvField> fields, bool labelled);
+
+}  // namespace freshet::data
