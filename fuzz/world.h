@@ -18,6 +18,7 @@ class MemoryFiles final : public base::Files {
 
   Result<std::unique_ptr<base::InputFile>> OpenRead(const std::string& path) override;
   Result<std::unique_ptr<base::OutputFile>> Create(const std::string& path) override { return Refuse(path); }
+  Result<std::unique_ptr<base::AppendFile>> OpenAppend(const std::string& path) override { return Refuse(path); }
   Result<void> Rename(const std::string& from, const std::string&) override { return Refuse(from); }
   Result<void> Remove(const std::string& path) override { return Refuse(path); }
   Result<void> MakeDirectory(const std::string& path) override { return Refuse(path); }

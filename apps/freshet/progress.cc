@@ -8,20 +8,20 @@
 namespace freshet::cli {
 namespace {
 
-bool IsTerminal() {
-  const char* const term = std::getenv("TERM");
-  return isatty(2) == 1 && (term == nullptr || std::strcmp(term, "dumb") != 0);
-}
-
-void Write(const std::string& text) { (void)!write(2, text.data(), text.size()); }
-
 std::string Column(const std::string& text, std::size_t width) {
   return Str(std::string(text.size() < width ? width - text.size() : 0, ' '), text, "  ");
 }
 
 }  // namespace
 
-ProgressView::ProgressView(bool quiet, base::Clock& clock) : quiet_(quiet), terminal_(IsTerminal()), clock_(clock) {}
+bool ErrorsAreSeen() {
+  const char* const term = std::getenv("TERM");
+  return isatty(2) == 1 && (term == nullptr || std::strcmp(term, "dumb") != 0);
+}
+
+void WriteError(const std::string& text) { (void)!write(2, text.data(), text.size()); }
+
+ProgressView::ProgressView(bool quiet, base::Clock& clock) : quiet_(quiet), terminal_(ErrorsAreSeen()), clock_(clock) {}
 
 void ProgressView::Show(const train::Progress& progress) {
   curve_.Add(static_cast<double>(progress.rows), progress.total_loss, progress.weight);
@@ -46,25 +46,26 @@ void ProgressView::DrawBar(const train::Progress& progress) {
     bar += Str(" ", Fixed(*progress.fraction * 100, 0), " %");
   }
   const double rate = progress.seconds > 0 ? static_cast<double>(progress.rows) / progress.seconds : 0;
-  Write(Str("\r\x1b[K", bar, "  epoch ", progress.epoch + 1, "/", progress.epochs, "  ", Grouped(progress.rows),
-            " rows  ", Grouped(static_cast<unsigned long long>(rate)), " rows/s  loss ", Fixed(progress.mean_loss, 4)));
+  WriteError(Str("\r\x1b[K", bar, "  epoch ", progress.epoch + 1, "/", progress.epochs, "  ", Grouped(progress.rows),
+                 " rows  ", Grouped(static_cast<unsigned long long>(rate)), " rows/s  loss ",
+                 Fixed(progress.mean_loss, 4)));
   bar_drawn_ = true;
 }
 
 void ProgressView::WriteLine(const train::Progress& progress) {
-  if (!header_written_) Write(" average      since         rows    epoch\n    loss       last\n");
+  if (!header_written_) WriteError(" average      since         rows    epoch\n    loss       last\n");
   header_written_ = true;
   if (progress.weight < weight_at_line_) loss_at_line_ = weight_at_line_ = 0;
   const double weight = progress.weight - weight_at_line_;
   const double since = weight > 0 ? (progress.total_loss - loss_at_line_) / weight : progress.mean_loss;
   loss_at_line_ = progress.total_loss;
   weight_at_line_ = progress.weight;
-  Write(Str(Column(Fixed(progress.mean_loss, 4), 8), Column(Fixed(since, 4), 8), Column(Grouped(progress.rows), 10),
-            Column(Str(progress.epoch + 1, "/", progress.epochs), 6), "\n"));
+  WriteError(Str(Column(Fixed(progress.mean_loss, 4), 8), Column(Fixed(since, 4), 8),
+                 Column(Grouped(progress.rows), 10), Column(Str(progress.epoch + 1, "/", progress.epochs), 6), "\n"));
 }
 
 void ProgressView::Done() {
-  if (bar_drawn_) Write("\r\x1b[K");
+  if (bar_drawn_) WriteError("\r\x1b[K");
 }
 
 }  // namespace freshet::cli

@@ -7,6 +7,10 @@
 
 namespace freshet::cli {
 
+// Is standard error a terminal on which lines can be redrawn?
+bool ErrorsAreSeen();
+void WriteError(const std::string& text);
+
 // Shows how training goes, on standard error: a bar that is redrawn on a terminal, elsewhere one line whenever the
 // number of rows has doubled. Also gathers the learning curve.
 class ProgressView {

@@ -1,10 +1,9 @@
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "input_flags.h"
 #include "model/model_file.h"
+#include "model_flags.h"
 #include "progress.h"
 #include "results.h"
 #include "train/lbfgs_trainer.h"
@@ -15,11 +14,10 @@ namespace {
 
 struct TrainFlags {
   InputFlags input;
-  std::string model = "auto", loss = "auto", optimizer = "auto", schedule = "auto";
-  double rate = 0, l1 = 0, l2 = -1, decay = 1e-5, momentum = 0.9, beta1 = 0.9, beta2 = 0.999;
-  int warmup = 0, epochs = 0, threads = 0, patience = 0;
-  std::uint64_t batch = 1, factors = 40, clusters = 8, features = 0, seed = 1;
-  double spread = 0.1, holdout = 0, checkpoint_seconds = 60;
+  ModelFlags learning{ModelFlags::Use::kTraining};
+  int epochs = 0, threads = 0, patience = 0;
+  std::uint64_t batch = 1;
+  double holdout = 0, checkpoint_seconds = 60;
   std::int64_t holdout_after = 0;
   bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
   std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
@@ -28,12 +26,6 @@ struct TrainFlags {
 };
 
 void TrainFlags::Register(base::Settings& settings) {
-  const auto with_auto = [](std::vector<std::string> choices) {
-    choices.insert(choices.begin(), "auto");
-    return choices;
-  };
-  auto optimizers = with_auto(optimize::Optimizer::Kinds());
-  optimizers.push_back("lbfgs");
   settings.Group("Result");
   settings.Add("out", &out, "the model file to write (safetensors)", {.letter = 'o', .value = "FILE"});
   settings.Add("test", &test, "evaluate on this file afterwards", {.letter = 't', .value = "FILE"});
@@ -42,36 +34,14 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("quiet", &quiet, "no progress");
   input.Register(settings, InputFlags::Use::kTraining);
   settings.Group("Model");
-  settings.Add("model", &model, "what to learn",
-               {.letter = 'm', .value = "KIND", .choices = with_auto(model::Model::Kinds())});
-  settings.Add("loss", &loss, "what to minimise (auto: by the labels)",
-               {.value = "NAME", .choices = with_auto(model::LossNames())});
-  settings.Add("factors", &factors, "factors of a user, item or feature",
-               {.letter = 'k', .value = "N", .least = 1, .most = 4096});
-  settings.Add("clusters", &clusters, "clusters of kmeans", {.value = "N", .least = 1, .most = 1 << 20});
-  settings.Add("features", &features, "number of features (kmeans over sparse rows)",
-               {.value = "N", .least = 0, .most = 1 << 28});
-  settings.Add("spread", &spread, "factors start within ± spread·√(3/factors)", {.value = "X", .least = 0});
+  learning.RegisterModel(settings);
   settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
   settings.Group("Learning");
   settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)",
                {.letter = 'e', .value = "N", .least = 0});
-  settings.Add("optimizer", &optimizer,
-               "update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for factorization)",
-               {.value = "NAME", .choices = optimizers});
-  settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
-  settings.Add("schedule", &schedule, "of the rate (auto: constant in one epoch, linear over several)",
-               {.value = "NAME", .choices = with_auto(optimize::Schedule::Kinds())});
-  settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
-  settings.Add("warmup", &warmup, "updates over which the rate rises from 0", {.value = "N", .least = 0});
-  settings.Add("l1", &l1, "pull of weights to exactly zero", {.value = "X", .least = 0});
-  settings.Add("l2", &l2, "pull of weights towards zero (-1: 0, factorization 0.05)", {.value = "X", .least = -1});
-  settings.Add("momentum", &momentum, "of the momentum rule", {.value = "X", .least = 0, .most = 1});
-  settings.Add("beta1", &beta1, "of adam", {.value = "X", .least = 0, .most = 1});
-  settings.Add("beta2", &beta2, "of adam", {.value = "X", .least = 0, .most = 1});
+  learning.RegisterLearning(settings);
   settings.Add("batch", &batch, "rows per update", {.value = "N", .least = 1, .most = 1 << 20});
   settings.Add("shuffle", &shuffle, "mix rows within 16 MB, and blocks from the second epoch on");
-  settings.Add("seed", &seed, "of everything random", {.value = "N"});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("deterministic", &deterministic,
                "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
@@ -90,94 +60,14 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
 }
 
-// What the labels must be for a model and loss, as far as the user has said.
-Result<void> ChooseTask(TrainFlags& flags) {
-  data::InputOptions& input = flags.input.input;
-  if (flags.model == "kmeans" || flags.model == "factorization") {
-    if (flags.optimizer == "lbfgs")
-      return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", flags.model)};
-    if (flags.model == "kmeans") flags.input.reader.labelled = false;
-    input.task = data::Labels::Kind::kReal;
-    if (flags.loss != "auto" && flags.loss != "squared")
-      return Error{Code::kInvalid, Str("--model ", flags.model, " goes with --loss squared only")};
-    return {};
-  }
-  if (flags.loss != "auto") input.task = TRY(model::FindLoss(flags.loss))->task();
-  if (flags.model == "fm" && flags.loss == "softmax")
-    return Error{Code::kInvalid, "--model fm goes with logistic, hinge or squared loss"};
-  input.joint_ids = flags.model == "fm";
-  return {};
-}
-
-// Many features that move a score together must each move it less: dense rows of more than 64 numbers get a lower rate.
-double ManyFeatures(const data::Description& description) {
-  constexpr double kFew = 64;
-  if (!description.dense || static_cast<double>(description.features) <= kFew) return 1;
-  return std::sqrt(kFew / static_cast<double>(description.features));
-}
-
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
 void SettleDefaults(TrainFlags& flags, const data::Description& description) {
-  const bool ratings = description.format == "ratings" && !description.joint_ids;
-  if (flags.model == "auto") flags.model = ratings ? "factorization" : "linear";
-  const bool factorization = flags.model == "factorization";
-  if (flags.loss == "auto")
-    flags.loss = flags.model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
-  // Standardised columns have one scale already; other features get the rule that does not mind theirs.
-  const bool one_scale = flags.model == "fm" || (description.dense && description.standardise);
-  if (flags.optimizer == "auto") flags.optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
-  if (flags.l2 < 0) flags.l2 = factorization ? 0.05 : 0;
-  if (flags.epochs == 0) flags.epochs = flags.optimizer == "lbfgs" ? 50 : (factorization ? 20 : 1);
+  ModelFlags& learning = flags.learning;
+  learning.SettleDefaults(description);
+  if (flags.epochs == 0)
+    flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : 1);
   // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
-  if (flags.schedule == "auto") flags.schedule = flags.epochs > 1 ? "linear" : "constant";
-  if (flags.rate == 0) {
-    if (factorization)
-      flags.rate = flags.optimizer == "sgd" ? 0.04 : 0.05;
-    else if (flags.optimizer == "adaptive" || flags.optimizer == "adagrad")
-      flags.rate = std::round(150 * ManyFeatures(description)) / 1000;
-    else if (flags.optimizer == "adam")
-      flags.rate = 0.001;
-    else if (flags.optimizer == "sgd" || flags.optimizer == "momentum")
-      flags.rate = 0.01;
-    else
-      flags.rate = 0.1;
-  }
-}
-
-optimize::OptimizerOptions OptimizerOptionsOf(const TrainFlags& flags) {
-  optimize::OptimizerOptions options;
-  options.kind = flags.optimizer == "lbfgs" ? "sgd" : flags.optimizer;
-  options.schedule = {flags.schedule, flags.rate, flags.decay, static_cast<std::uint64_t>(flags.warmup)};
-  options.l1 = flags.l1;
-  options.l2 = flags.l2;
-  options.momentum = flags.momentum;
-  options.beta1 = flags.beta1;
-  options.beta2 = flags.beta2;
-  return options;
-}
-
-Result<model::ModelConfig> ModelConfigOf(const TrainFlags& flags, const data::Description& description) {
-  model::ModelConfig config;
-  config.kind = flags.model;
-  config.loss = flags.loss;
-  config.dense = description.dense;
-  config.features = description.dense ? description.features : flags.features;
-  config.classes = flags.loss == "softmax" ? std::max<std::uint64_t>(1, description.labels.names.size()) : 1;
-  config.factors = flags.factors;
-  config.clusters = flags.clusters;
-  config.spread = flags.spread;
-  config.seed = flags.seed;
-  if (config.kind == "fm" && config.dense)
-    return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
-  if (config.kind == "factorization" && description.format != "ratings")
-    return Error{Code::kInvalid,
-                 "--model factorization needs ratings (user item rating); use --format ratings or --model fm"};
-  if (config.kind == "kmeans" && !config.dense) {
-    if (description.bits > 0) config.features = std::uint64_t{1} << description.bits;
-    if (config.features == 0)
-      return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
-  }
-  return config;
+  if (learning.schedule == "auto") learning.schedule = flags.epochs > 1 ? "linear" : "constant";
 }
 
 struct Outcome {
@@ -188,9 +78,10 @@ struct Outcome {
 };
 
 std::string HowLearned(const TrainFlags& flags) {
-  if (flags.model == "kmeans") return Str(flags.clusters, " clusters");
-  if (flags.optimizer == "lbfgs") return "lbfgs";
-  return Str(flags.optimizer, " at rate ", flags.rate);
+  const ModelFlags& learning = flags.learning;
+  if (learning.model == "kmeans") return Str(learning.clusters, " clusters");
+  if (learning.optimizer == "lbfgs") return "lbfgs";
+  return Str(learning.optimizer, " at rate ", learning.rate);
 }
 
 Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model,
@@ -268,21 +159,21 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
 
   optimize::HeapMemory memory;
-  TRY(ChooseTask(flags));
+  TRY(flags.learning.ChooseTask(flags.input));
   data::Description description;
   std::optional<model::TrainedModel> earlier;
   if (!flags.from.empty()) {
     earlier = TRY(model::LoadModel(door.files, flags.from, memory));
     description = earlier->description;
-    flags.model = earlier->model->config().kind;
-    flags.loss = earlier->model->config().loss;
+    flags.learning.model = earlier->model->config().kind;
+    flags.learning.loss = earlier->model->config().loss;
   }
   auto source = TRY(flags.input.Open(env, description));
   if (!earlier) TRY(flags.input.FindAllClasses(env, description));
   SettleDefaults(flags, description);
   const auto model =
-      TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(ModelConfigOf(flags, description))));
-  const auto optimizer = TRY(optimize::Optimizer::Make(OptimizerOptionsOf(flags), memory));
+      TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(flags.learning.Config(description))));
+  const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
   auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
   if (earlier) parameters.CopyFrom(earlier->parameters);
 
@@ -292,8 +183,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   options.batch = flags.batch;
   options.deterministic = flags.deterministic;
   options.shuffle = flags.shuffle;
-  options.seed = flags.seed;
-  options.hold_out = {flags.holdout, flags.holdout_after, flags.seed};
+  options.seed = flags.learning.seed;
+  options.hold_out = {flags.holdout, flags.holdout_after, flags.learning.seed};
   options.patience = flags.patience;
   options.cache_path = flags.cache;
   options.scratch_directory = flags.scratch;
@@ -306,8 +197,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     TRY(door.files.Remove(flags.checkpoint));
 
   Outcome outcome;
-  auto trained = flags.optimizer == "lbfgs"
-                     ? train::TrainByLbfgs(env, options, *model, parameters, description, *source, flags.l2)
+  auto trained = flags.learning.optimizer == "lbfgs"
+                     ? train::TrainByLbfgs(env, options, *model, parameters, description, *source, flags.learning.l2)
                      : train::Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
   view.Done();
   outcome.report = TRY(std::move(trained));

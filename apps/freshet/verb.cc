@@ -4,7 +4,9 @@
 
 namespace freshet::cli {
 
-std::vector<const Verb*> Verbs() { return {&kTrain, &kPredict, &kEvaluate, &kRecommend, &kData, &kInspect}; }
+std::vector<const Verb*> Verbs() {
+  return {&kTrain, &kPredict, &kEvaluate, &kRecommend, &kServe, &kReplay, &kData, &kInspect};
+}
 
 Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
                             base::Settings& settings) {
@@ -18,6 +20,9 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
   TRY(settings.Parse(arguments, door.files));
   return true;
 }
+
+std::string ProgramVersion() { return FRESHET_VERSION; }
+std::string ProgramCommit() { return FRESHET_COMMIT; }
 
 std::string VersionText() {
   return Str(

@@ -36,7 +36,7 @@ struct Verb {
   Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
 };
 
-extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect;
+extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.
@@ -45,6 +45,8 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
 
 // The program's version, commit and features.
 std::string VersionText();
+std::string ProgramVersion();
+std::string ProgramCommit();
 
 // Prints results: text to standard output, wholly or with an error (a full disk, a closed pipe).
 Result<void> Print(base::Files& files, std::string_view text);

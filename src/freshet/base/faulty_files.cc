@@ -30,6 +30,27 @@ class FaultyOutput final : public OutputFile {
   bool failed_ = false;  // for ever, as the contract of OutputFile has it
 };
 
+class FaultyAppend final : public AppendFile {
+ public:
+  FaultyAppend(FaultyFiles& owner, std::unique_ptr<AppendFile> real, std::string path)
+      : owner_(owner), real_(std::move(real)), path_(std::move(path)) {}
+  Result<void> Append(std::span<const std::byte> bytes) override {
+    if (!owner_.FailsNow()) return real_->Append(bytes);
+    TRY(real_->Append(bytes.first(bytes.size() / 2)));
+    return DiskFull(path_);
+  }
+  Result<void> Sync() override {
+    if (owner_.FailsNow()) return DiskFull(path_);
+    return real_->Sync();
+  }
+  Result<void> Truncate(std::uint64_t size) override { return real_->Truncate(size); }
+
+ private:
+  FaultyFiles& owner_;
+  const std::unique_ptr<AppendFile> real_;
+  const std::string path_;
+};
+
 }  // namespace
 
 bool FaultyFiles::FailsNow() {
@@ -44,6 +65,11 @@ bool FaultyFiles::FailsNow() {
 Result<std::unique_ptr<OutputFile>> FaultyFiles::Create(const std::string& path) {
   if (FailsNow()) return DiskFull(path);
   return std::unique_ptr<OutputFile>(std::make_unique<FaultyOutput>(*this, TRY(real_.Create(path)), path));
+}
+
+Result<std::unique_ptr<AppendFile>> FaultyFiles::OpenAppend(const std::string& path) {
+  if (FailsNow()) return DiskFull(path);
+  return std::unique_ptr<AppendFile>(std::make_unique<FaultyAppend>(*this, TRY(real_.OpenAppend(path)), path));
 }
 
 Result<void> FaultyFiles::Rename(const std::string& from, const std::string& to) {

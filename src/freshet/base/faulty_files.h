@@ -20,6 +20,7 @@ class FaultyFiles final : public Files {
 
   Result<std::unique_ptr<InputFile>> OpenRead(const std::string& path) override { return real_.OpenRead(path); }
   Result<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
+  Result<std::unique_ptr<AppendFile>> OpenAppend(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> Remove(const std::string& path) override { return real_.Remove(path); }
   Result<void> MakeDirectory(const std::string& path) override { return real_.MakeDirectory(path); }

@@ -97,6 +97,33 @@ class PosixOutput final : public OutputFile {
   std::optional<Error> failed_;
 };
 
+class PosixAppend final : public AppendFile {
+ public:
+  PosixAppend(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+  Result<void> Append(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t put = write(fd_.get(), bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return SystemError("write", path_);
+      bytes = bytes.subspan(static_cast<std::size_t>(put));
+    }
+    return {};
+  }
+  Result<void> Sync() override {
+    if (fdatasync(fd_.get()) != 0) return SystemError("sync", path_);
+    return {};
+  }
+  Result<void> Truncate(std::uint64_t size) override {
+    if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return SystemError("shorten", path_);
+    return {};
+  }
+
+ private:
+  const Descriptor fd_;
+  const std::string path_;
+};
+
 class PosixLock final : public FileLock {
  public:
   explicit PosixLock(int fd) : fd_(fd) {}
@@ -126,6 +153,12 @@ Result<std::unique_ptr<OutputFile>> PosixFiles::Create(const std::string& path) 
   const int fd = path == "-" ? 1 : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return SystemError("create", path);
   return std::unique_ptr<OutputFile>(std::make_unique<PosixOutput>(fd, path == "-" ? "standard output" : path));
+}
+
+Result<std::unique_ptr<AppendFile>> PosixFiles::OpenAppend(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("open", path);
+  return std::unique_ptr<AppendFile>(std::make_unique<PosixAppend>(fd, path));
 }
 
 Result<void> PosixFiles::Rename(const std::string& from, const std::string& to) {

@@ -45,6 +45,16 @@ class StringFile final : public OutputFile {
   std::string text;
 };
 
+// A file that grows at its end, for logs. Unlike an OutputFile it can be tried again after an error: what a failed Append
+// left behind is removed by Truncate.
+class AppendFile {
+ public:
+  virtual ~AppendFile() = default;
+  virtual Result<void> Append(std::span<const std::byte> bytes) = 0;
+  virtual Result<void> Sync() = 0;  // returns when the bytes are on the disk; any thread, also beside Append
+  virtual Result<void> Truncate(std::uint64_t size) = 0;
+};
+
 // Held by one process at a time; let go by the destructor or by the process's death.
 class FileLock {
  public:
@@ -59,6 +69,7 @@ class Files {
   virtual ~Files() = default;
   virtual Result<std::unique_ptr<InputFile>> OpenRead(const std::string& path) = 0;  // "-" is standard input
   virtual Result<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;   // new and empty; replaces
+  virtual Result<std::unique_ptr<AppendFile>> OpenAppend(const std::string& path) = 0;  // made when it is not there
   virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> Remove(const std::string& path) = 0;
   virtual Result<void> MakeDirectory(const std::string& path) = 0;              // with its parents; fine if it is there
@@ -75,6 +86,7 @@ class PosixFiles final : public Files {
  public:
   Result<std::unique_ptr<InputFile>> OpenRead(const std::string& path) override;
   Result<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
+  Result<std::unique_ptr<AppendFile>> OpenAppend(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> Remove(const std::string& path) override;
   Result<void> MakeDirectory(const std::string& path) override;

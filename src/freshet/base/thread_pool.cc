@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -62,6 +64,8 @@ void ThreadPool::Work() {
     TakeTasks(lock);
   }
 }
+
+void YieldToOthers() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
 
 int AvailableCores() {
   cpu_set_t set;

@@ -37,6 +37,9 @@ class ThreadPool final : public Executor {
   std::vector<std::thread> threads_;
 };
 
+// The calling thread runs when others leave a core free, from here on. Best effort.
+void YieldToOthers();
+
 // The number of cores this process may use.
 int AvailableCores();
 

@@ -118,6 +118,16 @@ double Factorization::Update(Parameters& parameters, const Batch& batch, Optimiz
   return sum;
 }
 
+void Factorization::Touch(const Parameters&, const Batch& batch, optimize::RowSets& touched) const {
+  touched[kGlobal].Add(0);
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    touched[kUserBias].Add(User(batch, r));
+    touched[kUserFactors].Add(User(batch, r));
+    touched[kItemBias].Add(Item(batch, r));
+    touched[kItemFactors].Add(Item(batch, r));
+  }
+}
+
 void Factorization::Observe(Parameters& parameters, const Batch& batch, Optimizer&) const {
   for (std::size_t r = 0; r < batch.rows; ++r) CountRating(parameters.Row(kGlobal, 0), batch.labels[r]);
 }

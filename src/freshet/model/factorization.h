@@ -31,6 +31,8 @@ class Factorization final : public Model {
   double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
                 Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const override;
 
+  void Touch(const optimize::Parameters& parameters, const data::Batch& batch,
+             optimize::RowSets& touched) const override;
   void Observe(optimize::Parameters& parameters, const data::Batch& batch,
                optimize::Optimizer& optimizer) const override;
 

@@ -84,6 +84,12 @@ class FactorizationMachine final : public Model {
     return sum;
   }
 
+  void Touch(const Parameters&, const Batch& batch, optimize::RowSets& touched) const override {
+    touched[kBias].Add(0);
+    TouchIndices(batch, touched[kWeights]);
+    TouchIndices(batch, touched[kFactors]);
+  }
+
  private:
   // The score of a row; leaves Σ_i v_if x_i in `sums`.
   float Score(const Parameters& parameters, const Batch& batch, std::size_t r, std::vector<float>& sums) const {

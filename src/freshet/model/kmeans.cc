@@ -84,6 +84,13 @@ class KMeans final : public Model {
     return sum;
   }
 
+  void Touch(const Parameters&, const Batch&, optimize::RowSets& touched) const override {
+    for (std::uint32_t c = 0; c < config_.clusters; ++c) {
+      touched[kCentroids].Add(c);
+      touched[kCounts].Add(c);
+    }
+  }
+
  private:
   // The row as D floats, in `scratch` if it is sparse.
   const float* Expand(const Batch& batch, std::size_t r, std::vector<float>& scratch) const {

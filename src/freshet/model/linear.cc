@@ -67,6 +67,14 @@ class Linear final : public Model {
                                                   : UpdateAll<false>(parameters, batch, optimizer, workspace, out);
   }
 
+  void Touch(const Parameters&, const Batch& batch, optimize::RowSets& touched) const override {
+    touched[kBias].Add(0);
+    if (batch.sparse())
+      TouchIndices(batch, touched[kWeights]);
+    else
+      for (std::uint32_t k = 0; k < scores(); ++k) touched[kWeights].Add(k);
+  }
+
   void Observe(Parameters& parameters, const Batch& batch, Optimizer& optimizer) const override {
     const std::uint32_t one_row[] = {0};
     const float one[] = {1.0f};

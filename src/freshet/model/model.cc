@@ -112,6 +112,11 @@ void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::u
   }
 }
 
+void TouchIndices(const data::Batch& batch, optimize::RowSet& touched) {
+  for (std::uint32_t e = batch.offsets[0]; e < batch.offsets[batch.rows]; ++e)
+    if (batch.indices[e] != data::kUnseen) touched.Add(batch.indices[e]);
+}
+
 std::uint64_t IndexEnd(const data::Batch& batch) {
   std::uint32_t top = 0;
   const std::uint32_t* const end = batch.indices + batch.offsets[batch.rows];

@@ -13,6 +13,7 @@
 #include "optimize/gradient.h"
 #include "optimize/optimizer.h"
 #include "optimize/parameters.h"
+#include "optimize/row_set.h"
 
 namespace freshet::model {
 
@@ -74,6 +75,9 @@ class Model {
   // Writes the scores made before each update to `out` and returns the weighted loss of those.
   virtual double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
                         Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const = 0;
+  // Adds the rows that Update may change when it is given this batch, after Prepare.
+  virtual void Touch(const optimize::Parameters& parameters, const data::Batch& batch,
+                     optimize::RowSets& touched) const = 0;
   // Looks at a batch before its gradient is computed and applied: the size of features for the optimizer, the mean of
   // ratings.
   virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
@@ -90,5 +94,7 @@ class Model {
 
 // The largest index of a sparse batch plus one; kUnseen does not count.
 std::uint64_t IndexEnd(const data::Batch& batch);
+// Adds every index of a sparse batch; kUnseen does not count.
+void TouchIndices(const data::Batch& batch, optimize::RowSet& touched);
 
 }  // namespace freshet::model

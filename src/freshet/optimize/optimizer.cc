@@ -62,7 +62,7 @@ Result<void> Optimizer::Follow(const Parameters& parameters) {
 
 void Optimizer::SetStep(std::uint64_t step) {
   step_ = step;
-  rate_ = options_.schedule.At(factor_, step == 0 ? 0 : step - 1, progress_);
+  rate_ = scale_ * options_.schedule.At(factor_, step == 0 ? 0 : step - 1, progress_);
   steady_ = step > options_.schedule.warmup_steps && options_.schedule.kind == "constant" && !StepMatters();
   OnStep();
 }

@@ -57,6 +57,11 @@ class Optimizer {
   }
   void SetStep(std::uint64_t step);
   void SetProgress(double progress) { progress_ = progress; }
+  // Multiplies every rate of the schedule from here on.
+  void SetScale(double scale) {
+    scale_ = scale;
+    SetStep(step_);
+  }
   std::uint64_t step() const { return step_; }
   double rate() const { return rate_; }
   const OptimizerOptions& options() const { return options_; }
@@ -95,7 +100,7 @@ class Optimizer {
  private:
   std::shared_ptr<Parameters> state_;
   const Schedule::Factor factor_;
-  double progress_ = 0;
+  double progress_ = 0, scale_ = 1;
   bool steady_ = false;  // the next step is like this one
 };
 

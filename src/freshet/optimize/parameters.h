@@ -72,6 +72,9 @@ class Parameters {
   Result<void> Grow(std::size_t b, std::uint64_t rows);
   // Takes the rows (not what is beside them) of parameters with the same blocks; grows as needed.
   void CopyFrom(const Parameters& other);
+  // Takes rows first … last-1 of a block of parameters with the same blocks, and what is beside them where both have as
+  // much; grows as needed.
+  void CopyRows(const Parameters& other, std::size_t b, std::uint64_t first, std::uint64_t last);
   std::uint64_t size() const;  // floats in use
   std::uint32_t Checksum() const;
   bool AllFinite() const;

@@ -41,8 +41,11 @@ void Standardise(data::Moments& moments, data::Rows& rows) {
 }
 
 void Standardise(const data::Description& description, data::Rows& rows) {
-  if (!description.standardise) return;
-  for (std::size_t r = 0; r < rows.size(); ++r) description.moments.Apply(NumbersOf(rows, r));
+  if (description.standardise) ApplyMoments(description.moments, rows);
+}
+
+void ApplyMoments(const data::Moments& moments, data::Rows& rows) {
+  for (std::size_t r = 0; r < rows.size(); ++r) moments.Apply(NumbersOf(rows, r));
 }
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,

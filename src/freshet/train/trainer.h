@@ -139,5 +139,7 @@ Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, con
 void Standardise(const data::Description& description, data::Rows& rows);
 // The same, but each row counts in the moments before they are applied to it.
 void Standardise(data::Moments& moments, data::Rows& rows);
+// The same by moments that stay as they are.
+void ApplyMoments(const data::Moments& moments, data::Rows& rows);
 
 }  // namespace freshet::train

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "base/settings.h"
+#include "data/description.h"
+#include "input_flags.h"
+#include "model/model.h"
+#include "optimize/optimizer.h"
+
+namespace freshet::cli {
+
+// The flags about the model and its learning that verbs share, and what they mean for given data.
+struct ModelFlags {
+  enum class Use { kTraining, kReplay };  // what ends, and what goes on for ever
+  explicit ModelFlags(Use for_what) : use(for_what) {}
+
+  const Use use;
+  std::string model = "auto", loss = "auto", optimizer = "auto", schedule = "auto";
+  double rate = 0, l1 = 0, l2 = -1, decay = 1e-5, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, spread = 0.1;
+  int warmup = 0;
+  std::uint64_t factors = 40, clusters = 8, features = 0, seed = 1;
+
+  // Those of the groups "Model" and "Learning"; the caller begins the groups.
+  void RegisterModel(base::Settings& settings);
+  void RegisterLearning(base::Settings& settings);
+
+  // What the labels must be for this model and loss, as far as the user has said; to be called before the data is
+  // opened.
+  Result<void> ChooseTask(InputFlags& input) const;
+  // Replaces every "auto" but the schedule's, and unset numbers, by what will be used, so that the effective
+  // configuration says it all.
+  void SettleDefaults(const data::Description& description);
+
+  optimize::OptimizerOptions Optimizer() const;
+  Result<model::ModelConfig> Config(const data::Description& description) const;
+};
+
+}  // namespace freshet::cli

@@ -1,0 +1,194 @@
+#include <algorithm>
+
+#include "chart.h"
+#include "input_flags.h"
+#include "model_flags.h"
+#include "replay_view.h"
+#include "verb.h"
+
+namespace freshet::cli {
+namespace {
+
+using deploy::Method;
+
+struct ReplayFlags {
+  InputFlags input;
+  ModelFlags learning{ModelFlags::Use::kReplay};
+  deploy::ReplayOptions replay;
+  std::string method, compare = "baseline,baseline+,velox,continuous,static", order = "auto", curve, config;
+  std::int64_t test_rows = -1;
+  int threads = 0, workers = 1, retrain_epochs = 0;
+  bool json = false, quiet = false;
+
+  void Register(base::Settings& settings);
+};
+
+void ReplayFlags::Register(base::Settings& settings) {
+  deploy::DeploymentOptions& deployment = replay.deployment;
+  replay.initial_epochs = 0;
+  settings.Group("Result");
+  settings.Add("json", &json, "results as one JSON object, with curves");
+  settings.Add("curve", &curve, "draw the errors over time into this SVG file, and below the results",
+               {.value = "FILE"});
+  settings.Add("quiet", &quiet, "no progress");
+  settings.Add("threads", &threads, "runs at once (0: one on every core)", {.value = "N", .least = 0, .most = 1024});
+  settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
+  input.Register(settings, InputFlags::Use::kTraining);
+  settings.Group("Stream");
+  settings.Add("order", &order, "of arrival (auto: ratings by time, others as they come)",
+               {.value = "WHICH", .choices = {"auto", "file", "time", "shuffle"}});
+  settings.Add("initial", &replay.course.initial, "share of the rows that trains the first model",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("initial-epochs", &replay.initial_epochs, "passes over them (0: 12 for factorization, 5 for others)",
+               {.value = "N", .least = 0});
+  settings.Add("test-rows", &test_rows,
+               "rows to test on and never train on (-1: ratings 5 %, others none: each arrival is a test)",
+               {.value = "N", .least = -1});
+  settings.Add("test-every", &replay.test_every, "test rows from one evaluation to the next",
+               {.value = "N", .least = 1});
+  settings.Add("seeds", &replay.seeds, "runs of every method, with the seeds seed, seed+1, …",
+               {.value = "N", .least = 1, .most = 1000});
+  settings.Group("Methods");
+  settings.Add("compare", &compare, "methods to compare", {.value = "A,B"});
+  settings.Add("method", &method, "one method alone", {.value = "NAME", .choices = deploy::MethodNames()});
+  settings.Add("buffer", &deployment.schedule.max_buffer_size, "continuous: arrivals from one iteration to the next",
+               {.value = "N", .least = 1});
+  settings.Add("sampler", &deployment.data.sampler.kind, "continuous: how rows of the past are chosen",
+               {.value = "NAME", .choices = deploy::Sampler::Kinds()});
+  settings.Add("sampling-rate", &deployment.data.rate.rate, "continuous: share of the past that joins an iteration",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("sample-rows", &deployment.data.most_sample, "continuous: most rows of the past (0: as the rate says)",
+               {.value = "N"});
+  settings.Add("half-life", &deployment.data.sampler.half_life,
+               "continuous: share of the past after which a row counts half (samplers recent and hard)",
+               {.value = "X"});
+  settings.Add("adaptive", &deployment.data.rate.adaptive, "continuous: drift lowers the sampling rate");
+  settings.Add("drift", &deployment.drift, "detector of drift",
+               {.value = "NAME", .choices = deploy::DriftDetector::Kinds()});
+  settings.Add("iteration-scale", &deployment.iteration_scale, "continuous: learning rate of iterations, as a multiple",
+               {.value = "X", .least = 0});
+  settings.Add("retrain-every", &deployment.retrain_rows,
+               "velox: arrivals from one retraining to the next (0: a sixth of all)", {.value = "N"});
+  settings.Add("retrain-epochs", &retrain_epochs, "velox: passes of a retraining (0: as the initial training)",
+               {.value = "N", .least = 0});
+  settings.Add("retrain-error", &deployment.retrain_error,
+               "velox: retrain when the recent error is so many times the one after the last (0: by count)",
+               {.value = "X", .least = 0});
+  settings.Add("workers", &workers, "processes that train together", {.value = "N", .least = 1});
+  settings.Group("Model");
+  learning.RegisterModel(settings);
+  settings.Group("Learning");
+  learning.RegisterLearning(settings);
+}
+
+Result<std::vector<Method>> Methods(const ReplayFlags& flags) {
+  std::vector<Method> methods;
+  const std::string& text = flags.method.empty() ? flags.compare : flags.method;
+  for (const std::string_view name : Split(text, ',')) {
+    const Method method = TRY(deploy::ParseMethod(Trim(name)));
+    if (std::find(methods.begin(), methods.end(), method) == methods.end()) methods.push_back(method);
+  }
+  return methods;
+}
+
+// Fills what depends on the data.
+Result<void> Settle(ReplayFlags& flags, const deploy::Stream& stream) {
+  deploy::ReplayOptions& replay = flags.replay;
+  const data::Description& description = stream.description;
+  flags.learning.SettleDefaults(description);
+  if (flags.learning.schedule == "auto") flags.learning.schedule = "constant";
+  const bool factorization = flags.learning.model == "factorization";
+  if (replay.initial_epochs == 0) replay.initial_epochs = factorization ? 12 : 5;
+  if (flags.test_rows < 0) flags.test_rows = factorization ? static_cast<std::int64_t>(stream.size() / 20) : 0;
+  if (flags.retrain_epochs == 0) flags.retrain_epochs = replay.initial_epochs;
+  replay.methods = TRY(Methods(flags));
+  replay.course.order = TRY(deploy::ParseOrder(flags.order));
+  replay.course.test_rows = static_cast<std::uint64_t>(flags.test_rows);
+  replay.model = TRY(flags.learning.Config(description));
+  replay.deployment.optimizer = flags.learning.Optimizer();
+  replay.deployment.retrain_epochs = flags.retrain_epochs;
+  replay.seed = flags.learning.seed;
+  return {};
+}
+
+std::string ErrorName(const data::Description& description) {
+  return description.labels.kind == data::Labels::Kind::kReal ? "squared error" : "error";
+}
+
+// The curves of the first seed: on a test set as it is, without one the mean so far, since single stretches are noisy.
+std::vector<Line> Lines(const deploy::ReplayReport& report) {
+  std::vector<Line> lines;
+  for (const deploy::ReplayRun& run : report.runs) {
+    if (run.seed != report.runs[0].seed || run.curve.empty()) continue;
+    Line& line = lines.emplace_back();
+    line.name = deploy::Name(run.method);
+    for (const auto& point : run.curve)
+      line.points.push_back({static_cast<double>(point.arrived), report.test_rows > 0 ? point.error : point.mean});
+  }
+  return lines;
+}
+
+std::string Title(const ReplayFlags& flags, const deploy::Stream& stream) {
+  const deploy::ReplayOptions& replay = flags.replay;
+  return Str(Grouped(stream.size()), " rows, ", flags.learning.model, ", ", flags.learning.optimizer, " at rate ",
+             flags.learning.rate, ", ", replay.initial_epochs, " epochs over the first ",
+             Fixed(100 * replay.course.initial, 0), " %",
+             replay.course.test_rows > 0 ? Str(", tested on ", Grouped(replay.course.test_rows)) : "",
+             replay.seeds > 1 ? Str(", ", replay.seeds, " seeds") : "");
+}
+
+std::vector<std::pair<std::string, std::string>> SettingsInForce(const base::Settings& settings) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const std::string effective = settings.Effective();
+  for (const std::string_view line : Split(effective, '\n'))
+    if (const auto at = line.find(" = "); at != std::string_view::npos)
+      pairs.emplace_back(line.substr(0, at), line.substr(at + 3));
+  return pairs;
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  ReplayFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (flags.workers > 1)
+    return Error{Code::kInvalid, "replay --workers N runs iterations through strategies, which are not built yet"};
+  TRY(flags.learning.ChooseTask(flags.input));
+  base::ThreadPool pool(Threads(flags.threads));
+  const base::Env env = door.env(pool);
+  data::Description description;
+  const auto source = TRY(flags.input.Open(env, description));
+  TRY(flags.input.FindAllClasses(env, description));
+  const deploy::Stream stream = TRY(deploy::Stream::Load(pool, *source, description, &door.stop));
+  TRY(Settle(flags, stream));
+
+  ReplayView view(flags.quiet, door.clock, flags.replay.methods.size() * static_cast<std::size_t>(flags.replay.seeds));
+  flags.replay.progress = [&](const deploy::ReplayProgress& progress) { view.Show(progress); };
+  flags.replay.stop = &door.stop;
+  auto replayed = deploy::Replay(env, flags.replay, stream);
+  view.Done();
+  const deploy::ReplayReport report = TRY(std::move(replayed));
+
+  const std::string error_name = ErrorName(stream.description);
+  const auto lines = Lines(report);
+  if (!flags.curve.empty())
+    TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) {
+      return file.Write(SvgChart(Title(flags, stream), lines, "rows", error_name));
+    }));
+  if (flags.json) return Print(door.files, ReplayJson(report, error_name, SettingsInForce(settings)));
+  std::string out = Str(Title(flags, stream), "\n\n", ReplayText(report, error_name));
+  if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve  ", flags.curve, "\n");
+  return Print(door.files, out);
+}
+
+}  // namespace
+
+extern const Verb kReplay = {
+    "replay", "send a data set through ways of keeping a model up to date", "[FLAGS] DATA…",
+    "  freshet replay ratings.dat                              who is right most often, and what did it cost?\n"
+    "  freshet replay sea.csv --compare velox,continuous --seeds 10 --curve sea.svg\n"
+    "  freshet replay u.data --method continuous --buffer 1000 --sampling-rate 0.05\n"
+    "  freshet replay covtype.data --positive 2 --order shuffle --json > covtype.json\n",
+    Run};
+
+}  // namespace freshet::cli

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "deploy/id_window.h"
+#include "deploy/record_log.h"
+#include "deploy/sampler.h"
+#include "deploy/sampler_rate.h"
+
+namespace freshet::deploy {
+
+struct DataOptions {
+  SamplerOptions sampler;
+  SamplingRateOptions rate;
+  std::uint64_t most_sample = 0;  // rows of history in one iteration; 0: as the rate says
+  double buffer_share = 1;        // of the buffer's rows that an iteration visits
+  std::size_t remembered_ids = 10'000'000;
+  std::int64_t feedback_ttl = 3600;  // seconds a prediction waits for its label
+  std::size_t most_pending = 1'000'000;
+  std::uint64_t seed = 1;
+};
+
+// Rows that were predicted and whose label may still come, by the id of the request, packed (PackRow).
+class Pending {
+ public:
+  Pending(std::int64_t ttl, std::size_t most) : ttl_(ttl), most_(most) {}
+  void Add(std::uint64_t id_hash, std::int64_t time, std::string packed);
+  // Takes it out; nothing when there is none, or it has expired.
+  std::optional<std::string> Take(std::uint64_t id_hash, std::int64_t now);
+  void Expire(std::int64_t now);
+  std::size_t size() const { return rows_.size(); }
+
+ private:
+  struct Waiting {
+    std::int64_t time;
+    std::string packed;
+  };
+  const std::int64_t ttl_;
+  const std::size_t most_;
+  std::unordered_map<std::uint64_t, Waiting> rows_;
+  std::deque<std::pair<std::int64_t, std::uint64_t>> order_;  // oldest first; may name some that are gone
+};
+
+// Keeps the observations and chooses those that an iteration learns from: the data manager of "Continuous Training of
+// Large Scale Machine Learning Models", section 5.2. The buffer holds what came since the last iteration; the history
+// is everything before.
+//
+// Threads: one at a time, the writer's; the log may be read by others.
+class DataManager {
+ public:
+  static Result<std::unique_ptr<DataManager>> Make(const DataOptions& options, RecordLog& log);
+
+  RecordLog& log() { return log_; }
+  IdWindow& ids() { return ids_; }
+  Pending& pending() { return pending_; }
+  Sampler& sampler() { return *sampler_; }
+  SamplingRate& rate() { return rate_; }
+
+  // A row of the log was learned (or a data set joined): it is in the buffer now, under the number end() had.
+  void Observe(double loss) { sampler_->Observe(end_++, loss); }
+  // The same for a row that the model was trained on before: it is history at once. The buffer must be empty.
+  void Remember(double loss) {
+    CHECK(buffered() == 0);
+    Observe(loss);
+    buffer_begin_ = end_;
+  }
+  std::uint64_t end() const { return end_; }  // of the numbers: rows so far
+  std::uint64_t buffered() const { return end_ - buffer_begin_; }
+
+  // The rows of an iteration that starts now: a share of the buffer, and a sample of what came before it, mixed. The
+  // buffer is empty afterwards. The same seed gives the same rows; `first` is the
+  // oldest that is still kept.
+  std::vector<std::uint64_t> TakeIteration(std::uint64_t seed, std::uint64_t first);
+  // Every row there is, mixed: for a retraining. The buffer is empty afterwards.
+  std::vector<std::uint64_t> TakeEverything(std::uint64_t seed, std::uint64_t first);
+
+  std::string Save() const;  // JSON: buffer, sampler, rate
+  Result<void> Load(const std::string& json);
+
+ private:
+  DataManager(const DataOptions& options, RecordLog& log, std::unique_ptr<Sampler> sampler)
+      : options_(options),
+        log_(log),
+        sampler_(std::move(sampler)),
+        rate_(options.rate),
+        ids_(options.remembered_ids),
+        pending_(options.feedback_ttl, options.most_pending) {}
+
+  const DataOptions options_;
+  RecordLog& log_;
+  std::unique_ptr<Sampler> sampler_;
+  SamplingRate rate_;
+  IdWindow ids_;
+  Pending pending_;
+  std::uint64_t buffer_begin_ = 0, end_ = 0;
+};
+
+}  // namespace freshet::deploy

@@ -1,0 +1,378 @@
+#include "deploy/deployment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "deploy/deployment_parts.h"
+#include "train/trainer.h"
+
+namespace freshet::deploy {
+namespace {
+
+constexpr std::pair<Method, std::string_view> kMethods[] = {{Method::kStatic, "static"},
+                                                            {Method::kBaseline, "baseline"},
+                                                            {Method::kBaselinePlus, "baseline+"},
+                                                            {Method::kVelox, "velox"},
+                                                            {Method::kContinuous, "continuous"}};
+
+// Indices that the model could not make room for are refused before they are written.
+Result<void> CheckIndices(const model::Model& model, const data::Batch& batch) {
+  if (!batch.sparse()) return {};
+  std::uint64_t most = model.config().features;
+  for (const optimize::Block& block : model.Blocks())
+    if (block.most_rows > block.rows) most = block.most_rows;
+  const std::uint64_t end = model::IndexEnd(batch);
+  if (end <= most) return {};
+  return Error{Code::kBadInput, Str("feature ", end - 1, " is beyond what the model can have (", most, " features)")};
+}
+
+// The row of one id when a request had several under one.
+std::string RowId(const std::string& id, std::size_t row, std::size_t rows) {
+  return rows == 1 ? id : Str(id, "/", row);
+}
+
+}  // namespace
+
+Result<Method> ParseMethod(std::string_view text) {
+  for (const auto& [method, name] : kMethods)
+    if (name == text) return method;
+  return Error{Code::kInvalid, Str("method ", Quoted(text), ": expected one of ", Join(MethodNames(), ", "))};
+}
+
+std::string_view Name(Method method) {
+  return std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.first == method; })
+      ->second;
+}
+
+std::vector<std::string> MethodNames() {
+  std::vector<std::string> names;
+  for (const auto& [method, name] : kMethods) names.emplace_back(name);
+  return names;
+}
+
+std::int64_t Deployment::Now() const {
+  return std::chrono::duration_cast<std::chrono::seconds>(env_.clock.Wall()).count();
+}
+
+void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids,
+                           LearnDone done) {
+  const std::size_t count = rows.size();
+  if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1) {
+    done(Error{Code::kBusy, "too many observations are waiting to be written; send them again in a moment"});
+    return;
+  }
+  waiting_rows_ += count;
+  Learn learn;
+  learn.rows = std::move(rows);
+  learn.names = std::move(names);
+  learn.ids = std::move(ids);
+  learn.done = std::move(done);
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    learns_.push_back(std::move(learn));
+  }
+  doors_.writer->Ring();
+}
+
+void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done) {
+  Learn learn;
+  learn.kind = Learn::Kind::kFeedback;
+  learn.id = std::move(id);
+  learn.labels = std::move(labels);
+  learn.done = std::move(done);
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    learns_.push_back(std::move(learn));
+  }
+  doors_.writer->Ring();
+}
+
+void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names,
+                                std::vector<float> scores) {
+  const std::size_t count = rows.size();
+  if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1)
+    return;  // feedback will miss it
+  waiting_rows_ += count;
+  Learn learn;
+  learn.kind = Learn::Kind::kPrediction;
+  learn.id = std::move(id);
+  learn.rows = std::move(rows);
+  learn.names = std::move(names);
+  learn.scores = std::move(scores);
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    learns_.push_back(std::move(learn));
+  }
+  doors_.writer->Ring();
+}
+
+// Writes one row into the waiting part of the log and, if it is to be learned, among the fresh ones.
+void Deployment::AcceptRow(Learn& learn, std::size_t row) {
+  const bool prediction = learn.kind == Learn::Kind::kPrediction;
+  Note note;
+  if (prediction)
+    note.id = RowId(learn.id, row, learn.rows.size());
+  else if (!learn.ids.empty())
+    note.id = learn.ids[row];
+  const std::uint64_t hash = note.id.empty() ? 0 : IdWindow::HashOf(note.id);
+  if (!prediction && hash != 0) {
+    if (data_->ids().Has(hash)) {
+      ++learn.reply.duplicates;
+      return;
+    }
+    data_->ids().Add(hash);
+    ++learn.ids_added;
+  }
+  note.time = learn.rows.times.empty() ? Now() : learn.rows.times[row];
+  if (prediction) {
+    const std::size_t k = model_->scores();
+    note.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
+                       learn.scores.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
+  }
+  if (!learn.names.empty()) {
+    const std::uint32_t begin = learn.rows.offsets[row], end = learn.rows.offsets[row + 1];
+    for (const data::NewName& name : learn.names) {
+      if (name.entry < begin || name.entry >= end) continue;
+      if (!prediction) data::AddNames({&name, 1}, models_->description(), learn.rows);
+      note.names.push_back({name.entry - begin, name.space, name.name});
+    }
+  }
+  payload_.clear();
+  PackRow(learn.rows.batch(), row, note, payload_);
+  if (prediction) {
+    log_->Append(RecordKind::kPrediction, payload_);
+    data_->pending().Add(hash, note.time, payload_);
+    return;
+  }
+  learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
+  ++learn.reply.accepted;
+  CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+}
+
+// Names in the dictionaries that no record holds yet, since the one that brought them could not be written.
+void Deployment::AppendUnloggedNames() {
+  payload_.clear();
+  std::vector<data::NewName> names;
+  for (std::size_t d = 0; d < logged_names_.size(); ++d) {
+    const data::Dictionary& dictionary = models_->description().dictionaries[d];
+    for (std::uint32_t n = logged_names_[d]; n < dictionary.size(); ++n)
+      names.push_back({0, static_cast<std::uint32_t>(d), std::string(dictionary.Name(n))});
+  }
+  if (names.empty()) return;
+  PackNames(names, payload_);
+  log_->Append(RecordKind::kNames, payload_);
+}
+
+void Deployment::NamesAreLogged() {
+  logged_names_.clear();
+  for (const auto& dictionary : models_->description().dictionaries) logged_names_.push_back(dictionary.size());
+}
+
+// Turns the labels of a feedback into observations of the rows that were predicted.
+void Deployment::AcceptFeedback(Learn& learn) {
+  const std::size_t count = learn.labels.size();
+  learn.rows.width = model_->config().dense ? model_->config().features : 0;
+  learn.rows.ClearRows();
+  const auto answer = [&](std::uint64_t duplicates, std::uint64_t expired) {
+    learn.reply.duplicates += duplicates;
+    learn.reply.expired += expired;
+  };
+  for (std::size_t r = 0; r < count; ++r) {
+    const std::uint64_t hash = IdWindow::HashOf(RowId(learn.id, r, count));
+    if (data_->ids().Has(hash)) {
+      answer(1, 0);
+      continue;
+    }
+    const auto packed = data_->pending().Take(hash, Now());
+    if (!packed) {
+      answer(0, 1);
+      continue;
+    }
+    data::Rows one;
+    one.width = learn.rows.width;
+    one.ClearRows();
+    Note note;
+    if (!UnpackRow(*packed, one, note).ok()) {
+      answer(0, 1);
+      continue;
+    }
+    one.labels[0] = learn.labels[r];
+    data::AddNames(note.names, models_->description(), one);
+    note.time = Now();
+    payload_.clear();
+    PackRow(one.batch(), 0, note, payload_);
+    data_->ids().Add(hash);
+    ++learn.ids_added;
+    learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
+    ++learn.reply.accepted;
+    CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+  }
+}
+
+void Deployment::Accept(Learn& learn) {
+  if (learn.kind == Learn::Kind::kFeedback) return AcceptFeedback(learn);
+  if (auto fits = CheckIndices(*model_, learn.rows.batch()); !fits.ok()) {
+    learn.error = fits.error();
+    return;
+  }
+  for (std::size_t r = 0; r < learn.rows.size(); ++r) AcceptRow(learn, r);
+}
+
+// The log could not take it: as if it had never come.
+void Deployment::TakeBack(Learn& learn) {
+  for (; learn.ids_added > 0; --learn.ids_added) data_->ids().RemoveNewest();
+}
+
+void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
+  fresh_.width = model_->config().dense ? model_->config().features : 0;
+  fresh_.ClearRows();
+  fresh_notes_.clear();
+  AppendUnloggedNames();
+  for (Learn& learn : learns) Accept(learn);
+  auto committed = log_->Commit();
+  if (!committed.ok()) {
+    Problem(committed.error());
+    for (auto learn = learns.rbegin(); learn != learns.rend(); ++learn) TakeBack(*learn);
+    for (Learn& learn : learns)
+      if (learn.done) learn.done(committed.error());
+    fresh_.ClearRows();
+    fresh_notes_.clear();
+  } else {
+    NamesAreLogged();
+    for (Learn& learn : learns) {
+      learn.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
+      if (learn.done) learn.done(learn.error ? Result<LearnReply>(*learn.error) : Result<LearnReply>(learn.reply));
+      const std::lock_guard lock(stats_mutex_);
+      stats_.duplicates += learn.reply.duplicates;
+      if (learn.kind == Learn::Kind::kPrediction) stats_.predictions_noted += learn.rows.size();
+    }
+  }
+  std::uint64_t rows = 0;
+  for (const Learn& learn : learns)
+    if (learn.kind != Learn::Kind::kFeedback) rows += learn.rows.size();
+  waiting_rows_ -= rows;
+  if (fresh_.size() == 0) return;
+  applied_ = log_->next_sequence();
+  if (auto applied = ApplyRows(fresh_, fresh_notes_); !applied.ok()) Problem(applied.error());
+}
+
+Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) {
+  const std::uint64_t sequence = log_->Append(kind, json);
+  TRY(log_->Commit());
+  applied_ = sequence + 1;
+  return sequence;
+}
+
+void Deployment::Problem(const Error& error) {
+  env_.log.Error("deployment", "directory", options_.directory, "problem", error.text);
+  const std::lock_guard lock(stats_mutex_);
+  stats_.problem = error.text;
+}
+
+void Deployment::SetLoad(double predictions_per_second, double p99_seconds) {
+  load_rate_.store(predictions_per_second, std::memory_order_relaxed);
+  load_p99_.store(p99_seconds, std::memory_order_relaxed);
+}
+
+// Starts what is due: a version, a retraining, an iteration.
+void Deployment::Decide() {
+  if (drift_found_ && learns()) {
+    if (auto logged = Log(RecordKind::kDrift, Json({{"detector", drift_->name()}}).dump()); logged.ok()) {
+      ApplyDrift();
+      env_.log.Info("drift", "sequence", logged.value(), "sampling_rate", data_->rate().value());
+      scheduler_drift_ = true;
+    } else {
+      Problem(logged.error());
+    }
+  }
+  if (versions_ != nullptr && options_.version_rows > 0 && since_version_ >= options_.version_rows)
+    StartVersion("updates");
+  if (options_.method == Method::kVelox && job_ == nullptr) {
+    const bool count = options_.retrain_rows > 0 && since_retraining_ >= options_.retrain_rows;
+    const bool error = options_.retrain_error > 0 && error_after_retraining_ >= 0 && since_retraining_ >= 1000 &&
+                       quality_.recent > options_.retrain_error * error_after_retraining_;
+    if (count || error) StartIteration(Reason::kPeriod);
+  }
+  if (options_.method != Method::kContinuous) return;
+  Situation situation;
+  situation.now = env_.clock.Now();
+  situation.buffered = data_->buffered();
+  situation.learned = learned_;
+  situation.drift = std::exchange(scheduler_drift_, false);
+  situation.p99_seconds = load_p99_.load(std::memory_order_relaxed);
+  situation.predictions_per_second = load_rate_.load(std::memory_order_relaxed);
+  situation.history = data_->end();
+  situation.error = quality_.recent;
+  const bool was = scheduler_.converged();
+  const Reason reason = scheduler_.Decide(situation);
+  if (reason != Reason::kNone && job_ == nullptr) StartIteration(reason);
+  if (!was && scheduler_.converged()) env_.log.Info("converged", "state", scheduler_.StateText());
+}
+
+bool Deployment::Turn() {
+  std::vector<Learn> learns;
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    learns.swap(learns_);
+    commands.swap(commands_);
+  }
+  const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire);
+  if (!learns.empty()) CommitAndAnswer(learns);
+  for (const Command& command : commands) command();
+  if (finished) FinishJob();
+  const auto before = job_;
+  Decide();
+  bool published = true;
+  if (models_->dirty()) {
+    const auto started = env_.clock.Now();
+    auto done = models_->Publish(applied_ == 0 ? 0 : applied_ - 1);
+    if (!done.ok()) Problem(done.error());
+    published = done.ok() && done.value();
+    const double took = base::Seconds(env_.clock.Now() - started);
+    const std::lock_guard lock(stats_mutex_);
+    stats_.publish_seconds_max = std::max(stats_.publish_seconds_max, took);
+    if (published) stats_.published = Now();
+  }
+  const bool busy = !learns.empty() || !commands.empty() || finished || job_ != before || !published;
+  if (journal_ != nullptr && options_.journal.durability == Durability::kEverySec &&
+      env_.clock.Now() - last_sync_ >= std::chrono::seconds(1)) {
+    last_sync_ = env_.clock.Now();
+    background_.Post([this] {
+      if (auto synced = journal_->Sync(); !synced.ok()) Problem(synced.error());
+    });
+  }
+  if (busy) UpdateStats();
+  return busy;
+}
+
+void Deployment::Settle() {
+  while (Turn() || background_.RunOne()) continue;
+}
+
+void Deployment::UpdateStats() {
+  const std::uint64_t bytes = journal_ != nullptr ? journal_->bytes() : 0;
+  const std::lock_guard lock(stats_mutex_);
+  stats_.observations = data_->end();
+  stats_.learned = learned_;
+  stats_.sequence = applied_ == 0 ? 0 : applied_ - 1;
+  stats_.history = data_->end() - std::min(data_->end(), log_->first());
+  stats_.buffered = data_->buffered();
+  stats_.journal_bytes = bytes;
+  stats_.damaged_places = journal_ != nullptr ? journal_->damages().size() : 0;
+  stats_.sampling_rate = data_->rate().value();
+  stats_.quality = quality_;
+  stats_.version = stats_.sequence;
+  stats_.training = job_ != nullptr;
+  stats_.diverged = diverged_;
+  stats_.converged = scheduler_.converged();
+  stats_.iterations = iterations_;
+  stats_.scheduler = scheduler_.StateText();
+}
+
+Stats Deployment::stats() const {
+  const std::lock_guard lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace freshet::deploy

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/env.h"
+#include "deploy/background.h"
+#include "deploy/data_manager.h"
+#include "deploy/drift.h"
+#include "deploy/journal.h"
+#include "deploy/model_manager.h"
+#include "deploy/quality.h"
+#include "deploy/scheduler.h"
+#include "deploy/seen_items.h"
+#include "model/model_file.h"
+
+namespace freshet::deploy {
+
+// How a deployed model is kept up to date.
+enum class Method {
+  kStatic,        // it is not, and observations are only counted
+  kBaseline,      // the same, but observations are kept
+  kBaselinePlus,  // every observation updates it
+  kVelox,         // that, and from time to time it is retrained from scratch on everything
+  kContinuous,    // that, and iterations of SGD on new and old rows go on all the time
+};
+Result<Method> ParseMethod(std::string_view text);
+std::string_view Name(Method method);
+std::vector<std::string> MethodNames();
+
+struct DeploymentOptions {
+  std::string directory;  // journal, versions and data sets; "": in memory, for replays
+  Method method = Method::kContinuous;
+  optimize::OptimizerOptions optimizer;
+  DataOptions data;
+  SchedulerOptions schedule;
+  JournalOptions journal;                // its directory is made from `directory`
+  std::string drift = "adwin";           // detector of rising prequential error
+  double iteration_scale = 1;            // learning rate of iterations, as a multiple
+  std::uint64_t retrain_rows = 0;        // velox: every so many observations; 0: not by count
+  double retrain_error = 0;              // velox: when the recent error exceeds the one after the last retraining so
+                                         // many times; 0: not by error
+  int retrain_epochs = 20;               // velox
+  std::uint64_t version_rows = 100'000;  // a version is kept after so many incremental updates; 0: never
+  base::Clock::Duration version_gap{0};  // least time between versions of iterations
+  std::size_t versions_kept = 10;        // beside those that are pinned
+  std::size_t most_waiting = 200'000;    // rows posted and not yet written; then kBusy
+  std::optional<std::pair<double, double>> clip;  // predictions of numbers are held within, when errors are counted
+  std::uint64_t seed = 1;
+};
+
+// What became of observations that were posted.
+struct LearnReply {
+  std::uint64_t accepted = 0, duplicates = 0, expired = 0;
+  std::uint64_t last_sequence = 0;  // of those accepted
+  bool durable = false;             // on the disk already
+};
+using LearnDone = std::function<void(Result<LearnReply>)>;
+using Done = std::function<void(Result<std::string>)>;  // the string is a JSON object
+
+// Numbers for people and dashboards.
+struct Stats {
+  std::uint64_t observations = 0, learned = 0, duplicates = 0, predictions_noted = 0;
+  std::uint64_t sequence = 0, history = 0, buffered = 0, journal_bytes = 0, damaged_places = 0;
+  std::uint64_t iterations = 0, given_up = 0, iteration_rows = 0, drifts = 0, roll_backs = 0;
+  double iteration_seconds = 0, longest_iteration = 0, copy_seconds = 0, publish_seconds_max = 0, last_loss = 0;
+  double sampling_rate = 0;
+  Quality quality;
+  std::uint64_t version = 0;  // what predictions see
+  std::int64_t published = 0;
+  bool training = false, diverged = false, converged = false;
+  std::string scheduler, problem;
+};
+
+// A model that is trained while it serves: model manager, data manager and scheduler together.
+//
+// Everything that changes it is a record of its log first, and every change is made by applying a record. So a restart
+// (the newest complete version, then the records after it) and a replay from the first record give the same model, bit
+// for bit. An iteration trains a copy taken at its start record; observations that come meanwhile are learned by the
+// model that serves, and by the copy before it takes over at the end record.
+//
+// Threads: Post… from any; Turn belongs to one thread, the writer's; Background::RunOne to another (or to the same,
+// which
+//          then trains in place); Read and stats from any. Ownership: borrows env, runtime, memory and bells.
+// Failure: a full or broken disk refuses observations (kIo) while predictions go on.
+class Deployment {
+ public:
+  struct Doors {
+    int readers = 0;  // slots for threads that predict
+    Publisher::Companion companion = nullptr;
+    Bell* writer = nullptr;   // rung when Turn has something to do
+    Bell* trainer = nullptr;  // rung when RunOne has
+  };
+  // `start` is used when the directory holds no version yet.
+  static Result<std::unique_ptr<Deployment>> Open(const base::Env& env, DeploymentOptions options, Runtime& runtime,
+                                                  optimize::Memory& memory, model::TrainedModel start, Doors doors);
+  ~Deployment();
+
+  // In memory only, before anything is posted: the state that training on these raw rows left takes over, and the rows
+  // are history. A copy of the rows is kept. (With a directory, data sets join by PostDataset.)
+  Result<void> BeginWith(std::unique_ptr<State> state, const data::Rows& past);
+
+  const model::Model& model() const { return *model_; }
+  const ModelManager& models() const { return *models_; }
+  const Versions* versions() const { return versions_.get(); }
+  const DeploymentOptions& options() const { return options_; }
+  RecordLog& log() { return *log_; }
+  Background& background() { return background_; }
+
+  // Observations; ids: one a row, or none. Answered once they are in the log, as durably as asked for.
+  void PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids, LearnDone done);
+  // The labels of rows predicted before under this id.
+  void PostFeedback(std::string id, std::vector<float> labels, LearnDone done);
+  // Rows that were predicted under an id, so that labels can follow.
+  void PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names, std::vector<float> scores);
+  void PostIterate(Done done);
+  void PostRollBack(std::uint64_t version, std::optional<std::pair<std::uint64_t, std::uint64_t>> discard, bool relearn,
+                    Done done);
+  void PostPin(std::uint64_t version, bool pinned, Done done);
+  void PostDataset(std::string path, Done done);
+
+  // The load of predictions, for the scheduler.
+  void SetLoad(double predictions_per_second, double p99_seconds);
+
+  // One round of the writer: takes what was posted into the log, answers, learns, publishes, decides on iterations.
+  // True when there was something to do.
+  bool Turn();
+  // For one thread that does it all: turns and trains until there is nothing left to do.
+  void Settle();
+  // Ends what is under way and keeps a version, so that the next start is quick.
+  Result<void> Close();
+
+  Publisher::Reading Read(int slot) const { return models_->Read(slot); }
+  // Items that a user has rated, of a factorization: those that the log tells of.
+  std::vector<std::uint32_t> SeenBy(std::uint32_t user) const { return seen_.Of(user); }
+  Stats stats() const;
+
+ private:
+  struct Learn;
+  struct Job;
+  using Command = std::function<void()>;
+  Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory, Doors doors);
+
+  // deployment_open.cc: starting and recovering
+  Result<void> Begin(model::TrainedModel start);
+  Result<bool> LoadNewestVersion();
+  Result<void> Recover(std::uint64_t from);
+  Result<void> RecoverIds();
+  std::string SaveVitals() const;
+  Result<void> LoadVitals(const std::string& json);
+
+  // deployment.cc: the writer's round
+  void Accept(Learn& learn);
+  void AcceptRow(Learn& learn, std::size_t row);
+  void AppendUnloggedNames();
+  void NamesAreLogged();
+  void AcceptFeedback(Learn& learn);
+  void TakeBack(Learn& learn);
+  void CommitAndAnswer(std::vector<Learn>& learns);
+  Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
+  void Decide();
+  void UpdateStats();
+  void Problem(const Error& error);
+
+  // deployment_apply.cc: what records do, now or in a replay
+  Result<void> ApplyRecord(const Record& record);
+  Result<void> ApplyRows(data::Rows& rows, std::vector<Note>& notes);
+  Result<void> ApplyNames(const Record& record);
+  Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
+  Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
+  Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
+  Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
+  Result<void> ApplyPin(const std::string& json);
+  Result<void> ApplyDataset(const std::string& json);
+  void ApplyDrift();
+
+  // deployment_jobs.cc: iterations and versions
+  void PostCommand(Command command);
+  void PostJob();
+  void RunJob(Job& job);
+  Result<void> CatchUp(Job& job, std::uint64_t to, optimize::RowSets* touched);
+  void FinishJob();
+  void DropJob();
+  void KeepVitals(const VersionInfo& info);
+  void StartIteration(Reason reason);
+  void StartVersion(std::string_view origin);
+  void Import(std::string path, Done done);
+  bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
+  bool learns() const { return options_.method >= Method::kBaselinePlus; }
+  std::int64_t Now() const;
+
+  const base::Env env_;
+  const DeploymentOptions options_;
+  Runtime& runtime_;
+  optimize::Memory& memory_;
+  const Doors doors_;
+  Bell own_bell_;  // for doors that gave none
+  Background background_;
+
+  std::unique_ptr<model::Model> model_;
+  data::Labels::Kind task_ = data::Labels::Kind::kReal;
+  std::unique_ptr<RecordLog> log_;
+  Journal* journal_ = nullptr;  // the log, when it is on disk
+  std::unique_ptr<Versions> versions_;
+  std::unique_ptr<ModelManager> models_;
+  std::unique_ptr<DataManager> data_;
+  std::unique_ptr<DriftDetector> drift_;
+  Scheduler scheduler_;
+  SeenItems seen_;
+
+  // The writer's.
+  Quality quality_;
+  std::uint64_t learned_ = 0, since_version_ = 0, since_retraining_ = 0, iterations_ = 0, applied_ = 0;
+  double error_after_retraining_ = -1;
+  bool drift_found_ = false, scheduler_drift_ = false, diverged_ = false, recovering_ = false;
+  std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
+  std::vector<std::string> datasets_;  // JSON of each that joined
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> discards_;
+  std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log
+  std::shared_ptr<Job> job_;
+  base::Clock::Duration last_version_{}, last_sync_{};
+  data::Rows fresh_;
+  std::vector<Note> fresh_notes_;
+  std::vector<float> scores_;
+  std::string payload_;
+
+  std::atomic<double> load_rate_{0}, load_p99_{0};
+  std::atomic<std::uint64_t> waiting_rows_{0};
+
+  std::mutex inbox_mutex_;  // guards the inbox
+  std::vector<Learn> learns_;
+  std::vector<Command> commands_;
+
+  mutable std::mutex stats_mutex_;  // guards stats_
+  Stats stats_;
+};
+
+}  // namespace freshet::deploy

@@ -1,0 +1,225 @@
+// What each kind of record does to a deployment. The same code runs when a record has just been written and when the
+// log is replayed, so that both end in the same model.
+
+#include <cmath>
+
+#include "deploy/deployment_parts.h"
+
+namespace freshet::deploy {
+
+Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
+  if (rows.size() == 0) return {};
+  if (recommends() && !recovering_) seen_.Add(rows.batch());
+  const bool counts = !recovering_ || applied_ > metrics_from_;
+  const double loss = TRY(learns() ? models_->Update(rows, scores_) : models_->Foresee(rows, scores_));
+  if (!std::isfinite(loss) && !diverged_) {
+    diverged_ = true;
+    env_.log.Error("diverged", "sequence", applied_, "advice", "roll back to an earlier version and discard the cause");
+  }
+  if (!counts) return {};
+  const std::size_t k = model_->scores();
+  std::vector<float> deltas(k);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const bool foretold = notes[r].scores.size() == k;
+    std::span<float> scores = foretold ? std::span(notes[r].scores) : std::span(scores_).subspan(r * k, k);
+    if (options_.clip)
+      scores[0] =
+          std::clamp(scores[0], static_cast<float>(options_.clip->first), static_cast<float>(options_.clip->second));
+    const double error = ErrorOf(task_, scores, rows.labels[r]);
+    quality_.Add(error);
+    if (drift_->Add(error) == Drift::kDrift) drift_found_ = true;
+    data_->Observe(task_ == data::Labels::Kind::kAuto ? 0 : model_->loss().Evaluate(scores, rows.labels[r], deltas));
+  }
+  if (learns()) learned_ += rows.size();
+  since_version_ += rows.size();
+  since_retraining_ += rows.size();
+  return {};
+}
+
+Result<void> Deployment::ApplyNames(const Record& record) {
+  for (const data::NewName& name : TRY(UnpackNames(record.payload))) {
+    auto& dictionaries = models_->description().dictionaries;
+    if (name.space >= dictionaries.size()) return Error{Code::kCorrupt, "a name of a dictionary that is not there"};
+    dictionaries[name.space].Add(name.name);
+  }
+  return {};
+}
+
+// Control records; observations come by ApplyRows.
+Result<void> Deployment::ApplyRecord(const Record& record) {
+  const std::string json(record.payload);
+  try {
+    switch (record.kind) {
+      case RecordKind::kIterationStart:
+        return ApplyStart(record.sequence, json);
+      case RecordKind::kIterationEnd:
+        return ApplyEnd(record.sequence, json);
+      case RecordKind::kVersion:
+        return ApplyVersion(record.sequence, json);
+      case RecordKind::kRollBack:
+        return ApplyRollBack(record.sequence, json);
+      case RecordKind::kPin:
+        return ApplyPin(json);
+      case RecordKind::kDataset:
+        return ApplyDataset(json);
+      case RecordKind::kDrift:
+        ApplyDrift();
+        return {};
+      case RecordKind::kNames:
+        return ApplyNames(record);
+      case RecordKind::kPrediction:
+      case RecordKind::kObservation:
+        return {};
+    }
+  } catch (const Json::exception& problem) {
+    return Error{Code::kCorrupt, Str("record ", record.sequence, " (", Name(record.kind), "): ", problem.what())};
+  }
+  return {};
+}
+
+Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& text) {
+  const Json json = Json::parse(text);
+  DropJob();
+  auto job = std::make_shared<Job>();
+  job->start = sequence;
+  job->applied = sequence + 1;
+  job->retrain = json.at("kind") == "retrain";
+  job->keep = json.at("keep");
+  job->passes = json.at("passes");
+  job->scale = json.at("scale");
+  job->seed = json.at("seed");
+  const auto started = env_.clock.Now();
+  const std::uint64_t first = json.at("first");
+  job->numbers = job->retrain ? data_->TakeEverything(job->seed, first) : data_->TakeIteration(job->seed, first);
+  if (job->retrain) {
+    job->state = TRY(models_->NewState());
+    job->state->moments = models_->state().moments;
+  } else {
+    job->state = TRY(models_->Copy());
+  }
+  job->description = models_->description();
+  job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, learned_, quality_.recent, Now(),
+               false};
+  {
+    const double took = base::Seconds(env_.clock.Now() - started);
+    const std::lock_guard lock(stats_mutex_);
+    stats_.copy_seconds = std::max(stats_.copy_seconds, took);
+  }
+  scheduler_.OnStart(env_.clock.Now());
+  job_ = std::move(job);
+  if (!recovering_) PostJob();
+  return {};
+}
+
+Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& text) {
+  const Json json = Json::parse(text);
+  if (job_ == nullptr || job_->start != json.at("start").get<std::uint64_t>()) return {};
+  if (!json.at("published").get<bool>()) {
+    DropJob();
+    const std::lock_guard lock(stats_mutex_);
+    ++stats_.given_up;
+    return {};
+  }
+  if (!job_->done.load(std::memory_order_acquire)) RunJob(*job_);  // in a replay
+  Job& job = *job_;
+  if (job.error)
+    return Error{job.error->code,
+                 Str("iteration ", job.start, " ended well before and fails in the replay: ", job.error->text)};
+  optimize::RowSets touched(models_->state().parameters.blocks());
+  TRY(CatchUp(job, sequence, &touched));
+  TRY(models_->TakeOver(std::move(job.state), std::move(job.editions), touched));
+  data_->rate().OnIteration();
+  ++iterations_;
+  if (job.retrain) {
+    since_retraining_ = 0;
+    error_after_retraining_ = quality_.recent;
+  }
+  scheduler_.OnFinish(env_.clock.Now(), job.report.loss);
+  {
+    const std::lock_guard lock(stats_mutex_);
+    stats_.iteration_rows += job.report.rows;
+    stats_.iteration_seconds += job.seconds;
+    stats_.longest_iteration = std::max(stats_.longest_iteration, job.seconds);
+    stats_.last_loss = job.report.loss;
+  }
+  const auto finished = std::move(job_);
+  if (finished->keep && versions_ != nullptr && !versions_->Find(finished->start)) KeepVitals(finished->info);
+  return {};
+}
+
+Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string& text) {
+  const Json json = Json::parse(text);
+  since_version_ = 0;
+  if (versions_ == nullptr || versions_->Find(sequence)) return {};
+  const VersionInfo info{sequence, json.at("origin"), sequence + 1, learned_, quality_.recent, Now(), false};
+  auto copy = TRY(models_->NewState());
+  TRY(copy->CopyFrom(models_->state()));
+  std::shared_ptr<State> state = std::move(copy);
+  background_.Post([this, info, state, description = models_->description(), vitals = SaveVitals()] {
+    auto saved = versions_->Save(info, *model_, *state, description);
+    if (saved.ok()) saved = versions_->SaveVitals(info, vitals);
+    if (saved.ok()) saved = versions_->Prune(options_.versions_kept);
+    if (!saved.ok()) Problem(saved.error());
+  });
+  return {};
+}
+
+Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string& text) {
+  const Json json = Json::parse(text);
+  DropJob();
+  const std::uint64_t id = json.at("version");
+  std::uint64_t from = 0, to = 0;
+  if (json.contains("discard")) {
+    from = json.at("discard").at(0), to = json.at("discard").at(1);
+    log_->Discard(from, to);
+    discards_.emplace_back(from, to);
+  }
+  if (versions_ == nullptr) return Error{Code::kInvalid, "nothing is kept to roll back to"};
+  const auto info = versions_->Find(id);
+  if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
+  auto state = TRY(models_->NewState());
+  TRY(versions_->Load(id, *model_, *state));
+  if (json.at("relearn")) {
+    data::Rows rows;
+    rows.width = model_->config().dense ? model_->config().features : 0;
+    std::vector<float> scores;
+    Note note;
+    TRY(log_->Scan(info->applied, [&](const Record& record) -> Result<void> {
+      if (record.sequence >= sequence || record.kind != RecordKind::kObservation) return {};
+      if (record.sequence >= from && record.sequence <= to) return {};
+      rows.ClearRows();
+      TRY(UnpackRow(record.payload, rows, note));
+      TRY(state->Learn(*model_, rows, scores));
+      return {};
+    }));
+  }
+  TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
+  diverged_ = false;
+  const std::lock_guard lock(stats_mutex_);
+  ++stats_.roll_backs;
+  return {};
+}
+
+Result<void> Deployment::ApplyPin(const std::string& text) {
+  const Json json = Json::parse(text);
+  if (versions_ != nullptr) versions_->Pin(json.at("version"), json.at("pinned"));
+  return {};
+}
+
+Result<void> Deployment::ApplyDataset(const std::string& text) {
+  const Json json = Json::parse(text);
+  datasets_.push_back(text);
+  const std::uint64_t rows = json.at("rows");
+  TRY(log_->Adopt(Str(options_.directory, "/datasets/", json.at("file").get<std::string>()), json.at("first"), rows));
+  for (std::uint64_t r = 0; r < rows; ++r) data_->Observe(1);
+  return {};
+}
+
+void Deployment::ApplyDrift() {
+  drift_found_ = false;
+  data_->rate().OnDrift();
+  const std::lock_guard lock(stats_mutex_);
+  ++stats_.drifts;
+}
+
+}  // namespace freshet::deploy

@@ -1,0 +1,244 @@
+// Starting a deployment: anew, or where its log ends.
+
+#include "base/check.h"
+#include "deploy/deployment_parts.h"
+#include "train/trainer.h"
+
+namespace freshet::deploy {
+
+Deployment::Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory,
+                       Doors doors)
+    : env_(env),
+      options_(std::move(options)),
+      runtime_(runtime),
+      memory_(memory),
+      doors_{doors.readers, std::move(doors.companion), doors.writer != nullptr ? doors.writer : &own_bell_,
+             doors.trainer != nullptr ? doors.trainer : &own_bell_},
+      background_(*doors_.trainer),
+      scheduler_(options_.schedule) {}
+
+Deployment::~Deployment() = default;
+
+Result<std::unique_ptr<Deployment>> Deployment::Open(const base::Env& env, DeploymentOptions options, Runtime& runtime,
+                                                     optimize::Memory& memory, model::TrainedModel start, Doors doors) {
+  TRY(options.schedule.Validate());
+  std::unique_ptr<Deployment> deployment(new Deployment(env, std::move(options), runtime, memory, std::move(doors)));
+  TRY(deployment->Begin(std::move(start)));
+  return deployment;
+}
+
+Result<void> Deployment::Begin(model::TrainedModel start) {
+  model_ = std::move(start.model);
+  task_ = train::TaskOf(*model_, start.description);
+  drift_ = TRY(DriftDetector::Make(options_.drift));
+  if (options_.directory.empty()) {
+    log_ = std::make_unique<MemoryLog>();
+  } else {
+    JournalOptions journal = options_.journal;
+    journal.directory = options_.directory + "/journal";
+    auto opened = TRY(Journal::Open(env_, journal));
+    journal_ = opened.get();
+    log_ = std::move(opened);
+    versions_ = TRY(Versions::Open(env_, options_.directory + "/versions"));
+  }
+  data_ = TRY(DataManager::Make(options_.data, *log_));
+  models_ = std::make_unique<ModelManager>(*model_, start.description, options_.optimizer, memory_, doors_.readers,
+                                           doors_.companion);
+  TRY(models_->Begin(&start.parameters));
+  last_sync_ = env_.clock.Now();
+  if (versions_ != nullptr && !TRY(LoadNewestVersion())) {
+    if (log_->next_sequence() > 1 && log_->first() > 0)
+      return Error{Code::kCorrupt, Str(options_.directory,
+                                       ": no version can be read, and the journal no longer reaches "
+                                       "back to the first observation")};
+    const VersionInfo info{0, "start", 1, 0, 0, Now(), true};  // pinned: a replay can always begin here
+    TRY(versions_->Save(info, *model_, models_->state(), models_->description()));
+    TRY(versions_->SaveVitals(info, SaveVitals()));
+    applied_ = metrics_from_ = 1;
+  }
+  if (journal_ != nullptr) {
+    TRY(Recover(applied_));
+    TRY(RecoverIds());
+  }
+  applied_ = log_->next_sequence();
+  NamesAreLogged();
+  TRY(models_->Publish(applied_ - 1));
+  UpdateStats();
+  return {};
+}
+
+Result<void> Deployment::BeginWith(std::unique_ptr<State> state, const data::Rows& past) {
+  CHECK(journal_ == nullptr && log_->next_sequence() == 1);
+  TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(model_->Blocks().size())));
+  data::Rows one;
+  one.width = past.width;
+  std::vector<float> deltas(model_->scores());
+  const data::Batch batch = past.batch();
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    one.ClearRows();
+    one.AppendRow(batch, r);
+    payload_.clear();
+    Note note;
+    note.time = batch.times == nullptr ? 0 : batch.times[r];
+    PackRow(one.batch(), 0, note, payload_);
+    log_->Append(RecordKind::kObservation, payload_);
+    TRY(models_->Foresee(one, scores_));
+    const bool clusters = task_ == data::Labels::Kind::kAuto;
+    data_->Remember(clusters ? 0 : model_->loss().Evaluate(scores_, one.labels[0], deltas));
+  }
+  TRY(log_->Commit());
+  applied_ = log_->next_sequence();
+  UpdateStats();
+  return {};
+}
+
+// The newest version that is whole. False when there is none.
+Result<bool> Deployment::LoadNewestVersion() {
+  auto all = versions_->list();
+  for (auto info = all.rbegin(); info != all.rend(); ++info) {
+    auto state = TRY(models_->NewState());
+    auto description = versions_->Load(info->id, *model_, *state);
+    auto vitals = versions_->LoadVitals(info->id);
+    if (!description.ok() || !vitals.ok()) {
+      const Error& error = description.ok() ? vitals.error() : description.error();
+      env_.log.Error("version damaged", "version", info->id, "reason", error.text, "advice", "an older one is used");
+      versions_->Forget(info->id);
+      continue;
+    }
+    TRY(LoadVitals(vitals.value()));
+    models_->description() = std::move(description).value();
+    TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
+    applied_ = info->applied;
+    return true;
+  }
+  return false;
+}
+
+// Applies the records from a sequence on. Up to metrics_from_ only the weights lack them.
+Result<void> Deployment::Recover(std::uint64_t from) {
+  recovering_ = true;
+  const auto started = env_.clock.Now();
+  constexpr std::size_t kBlock = 1024;
+  fresh_.width = model_->config().dense ? model_->config().features : 0;
+  fresh_.ClearRows();
+  fresh_notes_.clear();
+  std::uint64_t records = 0;
+  const auto learn = [&]() -> Result<void> {
+    TRY(ApplyRows(fresh_, fresh_notes_));
+    fresh_.ClearRows();
+    fresh_notes_.clear();
+    return {};
+  };
+  TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {
+    ++records;
+    const bool observation = record.kind == RecordKind::kObservation;
+    const bool crossing = applied_ <= metrics_from_ && record.sequence >= metrics_from_;
+    if (!observation || crossing || fresh_.size() >= kBlock) TRY(learn());
+    applied_ = record.sequence + 1;
+    if (!observation) {
+      if (record.sequence < metrics_from_ && record.kind != RecordKind::kNames) return {};
+      return ApplyRecord(record);
+    }
+    Note& note = fresh_notes_.emplace_back();
+    TRY(UnpackRow(record.payload, fresh_, note));
+    for (data::NewName name : note.names) {
+      name.entry += fresh_.offsets[fresh_.size() - 1];
+      data::AddNames({&name, 1}, models_->description(), fresh_);
+    }
+    return {};
+  }));
+  TRY(learn());
+  recovering_ = false;
+  if (job_ != nullptr) PostJob();  // it had started and not ended
+  if (records > 0)
+    env_.log.Info("recovered", "directory", options_.directory, "from", from, "records", records, "took_ms",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(env_.clock.Now() - started).count());
+  return {};
+}
+
+// Ids that must not be learned twice, predictions whose label may still come, and what users have rated.
+Result<void> Deployment::RecoverIds() {
+  for (const std::uint64_t hash : TRY(journal_->RecentIds(options_.data.remembered_ids)))
+    if (!data_->ids().Has(hash)) data_->ids().Add(hash);
+  const std::int64_t now = Now();
+  const std::uint64_t labels_from = journal_->SequenceSince(now - options_.data.feedback_ttl);
+  Note note;
+  data::Rows row;
+  return journal_->Scan(recommends() ? 1 : labels_from, [&](const Record& record) -> Result<void> {
+    if (record.kind == RecordKind::kObservation && recommends()) {
+      row.ClearRows();
+      TRY(UnpackRow(record.payload, row, note));
+      seen_.Add(row.batch());
+    }
+    if (record.kind != RecordKind::kPrediction || record.sequence < labels_from) return {};
+    PeekNote(record.payload, note);
+    const std::uint64_t hash = IdWindow::HashOf(note.id);
+    if (note.time + options_.data.feedback_ttl >= now && !data_->ids().Has(hash))
+      data_->pending().Add(hash, note.time, std::string(record.payload));
+    return {};
+  });
+}
+
+std::string Deployment::SaveVitals() const {
+  Json json;
+  json["applied"] = applied_;
+  json["quality"] = quality_.Save();
+  json["drift"] = {{"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}};
+  json["scheduler"] = scheduler_.Save();
+  json["data"] = Json::parse(data_->Save());
+  json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
+  json["error_after_retraining"] = error_after_retraining_;
+  json["datasets"] = datasets_;
+  json["discards"] = discards_;
+  std::vector<std::uint64_t> pinned;
+  for (const VersionInfo& info : versions_->list())
+    if (info.pinned) pinned.push_back(info.id);
+  json["pinned"] = pinned;
+  return json.dump();
+}
+
+Result<void> Deployment::LoadVitals(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    metrics_from_ = json.at("applied");
+    if (!quality_.Load(json.at("quality").get<std::vector<double>>()))
+      return Error{Code::kCorrupt, "the quality of a version is damaged"};
+    if (json.at("drift").at("kind") == drift_->name()) {
+      const auto state = json.at("drift").at("state").get<std::vector<double>>();
+      if (!drift_->Load(state)) return Error{Code::kCorrupt, "the drift detector of a version is damaged"};
+      drift_found_ = json.at("drift").at("found");
+    }
+    (void)scheduler_.Load(json.at("scheduler").get<std::vector<double>>());  // with other options it starts anew
+    TRY(data_->Load(json.at("data").dump()));
+    const auto counts = json.at("counts").get<std::vector<std::uint64_t>>();
+    if (counts.size() != 4) return Error{Code::kCorrupt, "the counts of a version are damaged"};
+    learned_ = counts[0], since_version_ = counts[1], since_retraining_ = counts[2], iterations_ = counts[3];
+    error_after_retraining_ = json.at("error_after_retraining");
+    for (const auto& [from, to] : json.at("discards").get<std::vector<std::pair<std::uint64_t, std::uint64_t>>>()) {
+      discards_.emplace_back(from, to);
+      log_->Discard(from, to);
+    }
+    for (const std::string& dataset : json.at("datasets").get<std::vector<std::string>>()) {
+      const Json set = Json::parse(dataset);
+      datasets_.push_back(dataset);
+      TRY(log_->Adopt(Str(options_.directory, "/datasets/", set.at("file").get<std::string>()), set.at("first"),
+                      set.at("rows")));
+    }
+    for (const std::uint64_t id : json.at("pinned").get<std::vector<std::uint64_t>>()) versions_->Pin(id, true);
+  } catch (const Json::exception& problem) {
+    return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};
+  }
+  return {};
+}
+
+Result<void> Deployment::Close() {
+  if (job_ != nullptr) job_->stop.store(true, std::memory_order_relaxed);
+  while (background_.RunOne()) continue;
+  (void)Turn();
+  if (journal_ == nullptr) return {};
+  if (learns() && log_->next_sequence() > 1 && since_version_ > 0) StartVersion("stop");
+  while (background_.RunOne()) continue;
+  return journal_->Sync();
+}
+
+}  // namespace freshet::deploy

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "deploy/deployment.h"
+
+// Private to deployment*.cc.
+namespace freshet::deploy {
+
+using Json = nlohmann::ordered_json;
+
+// Rows that were posted: to be learned, to be noted as predicted, or the labels of such.
+struct Deployment::Learn {
+  enum class Kind { kObservations, kFeedback, kPrediction } kind = Kind::kObservations;
+  data::Rows rows;
+  std::vector<data::NewName> names;  // by entry, ascending
+  std::vector<std::string> ids;      // of the rows, or none
+  std::string id;                    // of the request: feedback, prediction
+  std::vector<float> labels;         // feedback
+  std::vector<float> scores;         // prediction
+  LearnDone done;
+
+  // While it is being written.
+  LearnReply reply;
+  std::optional<Error> error;
+  std::size_t ids_added = 0;
+};
+
+// A training iteration on its way, or a retraining.
+struct Deployment::Job {
+  std::uint64_t start = 0;  // sequence of its start record
+  bool retrain = false, keep = false;
+  int passes = 1;
+  double scale = 1;
+  std::uint64_t seed = 1;
+  std::vector<std::uint64_t> numbers;
+  VersionInfo info;
+  data::Description description;  // as of the start
+  std::unique_ptr<State> state;
+  std::uint64_t applied = 0;  // every observation before this sequence is in the state
+  std::vector<std::unique_ptr<Edition>> editions;
+
+  std::atomic<bool> stop{false};
+  std::atomic<bool> done{false};  // the fields below, and those above, are the writer's again
+  std::optional<Error> error;
+  WorkReport report;
+  double seconds = 0;
+};
+
+}  // namespace freshet::deploy

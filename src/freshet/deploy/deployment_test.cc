@@ -1,0 +1,65 @@
+#include "deploy/deployment.h"
+
+#include <filesystem>
+
+#include "deploy/deployment_testing.h"
+
+namespace freshet::deploy {
+namespace {
+
+using Start = model::TrainedModel (*)(World&);
+model::TrainedModel Dense(World& world) { return world.Dense(); }
+model::TrainedModel Sparse(World& world) { return world.Sparse(); }
+model::TrainedModel Ratings(World& world) { return world.Ratings(); }
+
+class DeploymentOf : public testing::TestWithParam<Start> {
+ protected:
+  World world;
+  model::TrainedModel Model() { return GetParam()(world); }
+};
+INSTANTIATE_TEST_SUITE_P(EveryModel, DeploymentOf, testing::Values(Dense, Sparse, Ratings));
+
+TEST_P(DeploymentOf, LearnsFromAStreamAndRunsIterations) {
+  const auto deployment = world.Open(world.Options(), Model()).value();
+  world.SendMany(*deployment, 0, 500);
+  const Stats stats = deployment->stats();
+  EXPECT_EQ(stats.learned, 500u);
+  EXPECT_EQ(stats.iterations, 10u);
+  EXPECT_GT(stats.iteration_rows, 500u);
+  EXPECT_LT(stats.quality.recent, 2.0);
+}
+
+TEST_P(DeploymentOf, GoesOnExactlyWhereTheLogEnds) {
+  const auto never_stopped = world.Open(world.Options("a"), Model()).value();
+  world.SendMany(*never_stopped, 0, 330);
+  for (const std::uint64_t stop : {1u, 49u, 50u, 51u, 120u, 329u}) {
+    SCOPED_TRACE(stop);
+    const std::string name = Str("b", stop);
+    {
+      const auto first = world.Open(world.Options(name), Model()).value();
+      world.SendMany(*first, 0, stop);
+    }  // no Close: as after kill -9
+    const auto second = world.Open(world.Options(name), Model()).value();
+    second->Settle();
+    world.SendMany(*second, stop, 330 - stop);
+    EXPECT_EQ(World::Fingerprint(*second), World::Fingerprint(*never_stopped));
+  }
+}
+
+TEST_P(DeploymentOf, IsRebuiltBitForBitFromTheFirstRecord) {
+  DeploymentOptions options = world.Options("a");
+  options.version_rows = 70;
+  std::vector<double> expected;
+  {
+    const auto deployment = world.Open(options, Model()).value();
+    world.SendMany(*deployment, 0, 400);
+    expected = World::Fingerprint(*deployment);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory + "/versions"))
+    if (entry.path().filename().string().find("00000.model") == std::string::npos) std::filesystem::remove(entry);
+  const auto rebuilt = world.Open(options, Model()).value();
+  EXPECT_EQ(World::Fingerprint(*rebuilt), expected);
+}
+
+}  // namespace
+}  // namespace freshet::deploy

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace freshet::deploy {
+
+// The last `most` client ids, by their 64-bit hashes, so that an observation sent twice is learned once. Two ids that
+// share a hash among ten million: one chance in 10^12 for each new id.
+//
+// Threads: one at a time. Memory: 24 bytes an id, taken as ids come.
+class IdWindow {
+ public:
+  explicit IdWindow(std::size_t most);
+  static std::uint64_t HashOf(std::string_view id);  // never 0
+
+  bool Has(std::uint64_t hash) const;
+  // Adds one that is not there; the oldest goes when there are too many.
+  void Add(std::uint64_t hash);
+  // Takes back the newest.
+  void RemoveNewest();
+  std::size_t size() const { return count_; }
+
+ private:
+  std::size_t Slot(std::uint64_t hash) const;
+  void Erase(std::uint64_t hash);
+  void Rehash(std::size_t slots);
+
+  const std::size_t most_;
+  std::vector<std::uint64_t> ring_;  // oldest at begin_
+  std::size_t begin_ = 0, count_ = 0;
+  std::vector<std::uint64_t> table_;  // open addressing, linear probing; 0: free
+};
+
+}  // namespace freshet::deploy

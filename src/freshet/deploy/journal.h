@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "deploy/record_log.h"
+#include "deploy/segment.h"
+
+namespace freshet::deploy {
+
+// When an observation counts as kept. No level acknowledges before write(2) has taken the bytes, so that the end of the
+// process, however sudden, loses nothing; a power loss may cost what was not yet synced.
+enum class Durability {
+  kAlways,    // acknowledged after fdatasync
+  kEverySec,  // synced once a second
+  kNone,      // synced when the system likes
+};
+Result<Durability> ParseDurability(std::string_view text);
+
+struct JournalOptions {
+  std::string directory;
+  Durability durability = Durability::kEverySec;
+  std::uint64_t segment_bytes = 64 << 20;
+  std::uint64_t retain_bytes = 0;   // older segments beyond this are dropped; 0: none
+  std::int64_t retain_seconds = 0;  // likewise those whose last observation is older
+};
+
+// The log of a deployment on disk: records in segment files, appended by one thread and read by any. It is also the
+// history of observations. docs/formats.md describes the files.
+//
+// Threads:  Append, Commit, Seal, Adopt and Drop belong to one thread; reading and Sync to any.
+// Failure:  Open: kBusy when another process has it, kIo; damaged places are passed over and listed in damages(), a
+// torn
+//           tail (what a crash was writing) is cut off. Commit: kIo, and then none of the records waiting is in the
+//           journal, now or after a restart; a later Commit may succeed again.
+class Journal final : public RecordLog {
+ public:
+  static Result<std::unique_ptr<Journal>> Open(const base::Env& env, JournalOptions options);
+  ~Journal() override;
+
+  std::uint64_t Append(RecordKind kind, std::string_view payload, std::uint64_t id_hash, std::int64_t time) override;
+  Result<void> Commit() override;
+  // Syncs what has been committed, if there is anything new.
+  Result<void> Sync();
+
+  std::uint64_t next_sequence() const override { return next_; }
+  std::uint64_t next_number() const override { return next_number_; }
+  std::uint64_t end_sequence() const override { return end_sequence_.load(std::memory_order_acquire); }
+  std::uint64_t first_sequence() const;
+  // No record from this time on stands before this sequence, by whole segments.
+  std::uint64_t SequenceSince(std::int64_t time) const;
+  std::uint64_t bytes() const;
+
+  Result<void> Scan(std::uint64_t from, const std::function<Result<void>(const Record& record)>& visit) const override;
+  Result<void> Adopt(const std::string& path, std::uint64_t first_number, std::uint64_t rows) override;
+  void Discard(std::uint64_t first_sequence, std::uint64_t last_sequence) override;
+
+  std::uint64_t first() const override;
+  std::uint64_t end() const override { return end_number_.load(std::memory_order_acquire); }
+  Result<void> Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const override;
+
+  // Drops segments by size or age, all of whose records are before `needed`. Returns how many.
+  Result<int> Retain(std::uint64_t needed, std::int64_t now);
+
+  const std::vector<Damage>& damages() const { return damages_; }
+  // Hashes of the last `most` ids in the journal, oldest first. Reads the index files of finished segments.
+  Result<std::vector<std::uint64_t>> RecentIds(std::size_t most) const;
+
+ private:
+  struct Part;
+  Journal(const base::Env& env, JournalOptions options);
+  Result<void> OpenSegments();
+  Result<std::shared_ptr<Part>> OpenPart(const std::string& path, bool last);
+  Result<void> StartSegment();
+  Result<void> Seal();
+  std::shared_ptr<Part> PartOf(std::uint64_t number) const;
+  std::string PathOf(std::uint64_t sequence) const;
+
+  const base::Env env_;
+  const JournalOptions options_;
+  std::unique_ptr<base::FileLock> lock_;
+  std::vector<Damage> damages_;
+
+  // The appending thread's.
+  std::uint64_t next_ = 1, next_number_ = 0;
+  std::string waiting_;
+  struct Waiting {
+    std::uint64_t sequence, offset, id_hash;  // offset: within waiting_
+    RecordKind kind;
+    std::int64_t time;
+  };
+  std::vector<Waiting> waiting_records_;
+  std::shared_ptr<base::AppendFile> file_;  // of the last part; null before the first append
+  std::optional<Error> broken_;             // what cannot be repaired: nothing is appended any more
+
+  std::atomic<std::uint64_t> end_sequence_{1}, end_number_{0};
+  std::atomic<bool> unsynced_{false};
+
+  mutable std::mutex mutex_;                                        // guards everything below, and parts' index
+  std::vector<std::shared_ptr<Part>> segments_;                     // by sequence; the last is being written
+  std::vector<std::shared_ptr<Part>> parts_;                        // segments and data sets by number
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> discarded_;  // sequences, both ends included
+  std::shared_ptr<base::AppendFile> sync_file_;
+};
+
+// Writes a data set in the form that Journal::Adopt takes.
+class DatasetWriter {
+ public:
+  static Result<std::unique_ptr<DatasetWriter>> Create(base::Files& files, const std::string& path);
+  Result<void> Append(const data::Batch& batch);
+  Result<std::uint64_t> Close();  // syncs; returns the number of rows
+
+ private:
+  DatasetWriter(base::Files& files, std::string path, std::unique_ptr<base::OutputFile> file)
+      : files_(files), path_(std::move(path)), file_(std::move(file)) {}
+  base::Files& files_;
+  const std::string path_;
+  const std::unique_ptr<base::OutputFile> file_;
+  SegmentIndex index_;
+  std::string bytes_, payload_;
+  std::uint64_t offset_ = SegmentHead::kBytes;
+};
+
+}  // namespace freshet::deploy

@@ -1,0 +1,112 @@
+#include "deploy/model_manager.h"
+
+#include "deploy/quality.h"
+#include "train/trainer.h"
+
+namespace freshet::deploy {
+
+ModelManager::ModelManager(const model::Model& model, data::Description description,
+                           const optimize::OptimizerOptions& optimizer, optimize::Memory& memory, int readers,
+                           Publisher::Companion companion)
+    : model_(model),
+      description_(std::move(description)),
+      options_(optimizer),
+      memory_(memory),
+      serves_(readers > 0),
+      publisher_(model, memory, readers, std::move(companion)),
+      touched_(model.Blocks().size()) {}
+
+Result<std::unique_ptr<State>> ModelManager::NewState() const {
+  return State::Make(model_, options_, memory_, description_.standardise ? description_.moments : data::Moments());
+}
+
+Result<void> ModelManager::Begin(const optimize::Parameters* weights) {
+  state_ = TRY(NewState());
+  if (weights != nullptr) {
+    state_->parameters.CopyFrom(*weights);
+    TRY(state_->optimizer->Follow(state_->parameters));
+  }
+  TRY(Publish(0));
+  return {};
+}
+
+Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores) {
+  const double loss = TRY(state_->Learn(model_, rows, scores));
+  if (!serves_) return loss;
+  for (auto& set : touched_) set.Clear();
+  model_.Touch(state_->parameters, rows.batch(), touched_);
+  publisher_.Touch(touched_);
+  dirty_ = true;
+  return loss;
+}
+
+Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& scores) {
+  if (state_->moments.columns() > 0) train::ApplyMoments(state_->moments, rows);
+  const data::Batch batch = rows.batch();
+  scores.resize(batch.rows * model_.scores());
+  model_.Predict(state_->parameters, batch, workspace_, scores);
+  return model_.LossOf(state_->parameters, batch, workspace_, scores);
+}
+
+Result<std::unique_ptr<State>> ModelManager::Copy() {
+  std::unique_ptr<State> copy = std::move(spare_);
+  if (copy == nullptr || !copy->CanTake(*state_)) copy = TRY(NewState());
+  if (!copy->CanTake(*state_)) return Error{Code::kInvalid, "a new copy has more rows than the model"};
+  TRY(copy->CopyFrom(*state_));
+  return copy;
+}
+
+Result<std::vector<std::unique_ptr<Edition>>> ModelManager::Editions(const State& state,
+                                                                     const data::Description& description) const {
+  std::vector<std::unique_ptr<Edition>> editions;
+  for (int i = 0; serves_ && i < 2; ++i) editions.push_back(TRY(publisher_.NewEdition(state, description)));
+  return editions;
+}
+
+Result<void> ModelManager::TakeOver(std::unique_ptr<State> state, std::vector<std::unique_ptr<Edition>> editions,
+                                    const optimize::RowSets& touched) {
+  if (serves_ && editions.empty()) editions = TRY(Editions(*state, description_));
+  if (serves_) publisher_.Replace(std::move(editions), touched);
+  spare_ = std::exchange(state_, std::move(state));
+  dirty_ = serves_;
+  return {};
+}
+
+Result<WorkReport> ModelManager::UpdateIteration(Runtime& runtime, const History& history, const Work& work,
+                                                 std::uint64_t version) {
+  auto copy = TRY(Copy());
+  const WorkReport report = TRY(runtime.Run(model_, *copy, history, work));
+  TRY(TakeOver(std::move(copy), {}, touched_));
+  TRY(Publish(version));
+  return report;
+}
+
+Result<bool> ModelManager::Publish(std::uint64_t version) {
+  if (!serves_) return true;
+  const bool done = TRY(publisher_.Publish(*state_, description_, version));
+  if (done) dirty_ = false;
+  return done;
+}
+
+std::uint64_t ModelManager::Predict(int slot, data::Rows& rows, model::Workspace& workspace,
+                                    std::vector<float>& scores) const {
+  const auto edition = Read(slot);
+  train::Standardise(edition->description, rows);
+  scores.resize(rows.size() * model_.scores());
+  model_.Predict(edition->parameters, rows.batch(), workspace, scores);
+  return edition->version;
+}
+
+double ModelManager::ErrorRate(int slot, data::Rows& rows) const {
+  model::Workspace workspace;
+  std::vector<float> scores;
+  Predict(slot, rows, workspace, scores);
+  const auto task = train::TaskOf(model_, description_);
+  const std::size_t k = model_.scores();
+  double sum = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    sum += ErrorOf(task, std::span(scores).subspan(r * k, k), rows.labels[r]);
+  return rows.size() > 0 ? sum / static_cast<double>(rows.size()) : 0;
+}
+
+}  // namespace freshet::deploy

@@ -1,0 +1,198 @@
+#include "deploy/record.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/crc32c.h"
+
+namespace freshet::deploy {
+namespace {
+
+template <class T>
+void Put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Takes values from the front of bytes that may be too few.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+  template <class T>
+  T Take() {
+    T value{};
+    const std::string_view taken = Bytes(sizeof value);
+    if (taken.size() == sizeof value) std::memcpy(&value, taken.data(), sizeof value);
+    return value;
+  }
+  std::string_view Bytes(std::uint64_t size) {
+    if (size > bytes_.size()) {
+      ok_ = false;
+      bytes_ = {};
+      return {};
+    }
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+  bool ok() const { return ok_; }
+  bool done() const { return ok_ && bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool ok_ = true;
+};
+
+std::vector<data::NewName> TakeNames(Cursor& cursor) {
+  std::vector<data::NewName> names;
+  for (auto left = cursor.Take<std::uint32_t>(); left > 0 && cursor.ok(); --left) {
+    data::NewName name;
+    name.entry = cursor.Take<std::uint32_t>();
+    name.space = cursor.Take<std::uint32_t>();
+    name.name = cursor.Bytes(cursor.Take<std::uint32_t>());
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+enum Flag : std::uint8_t { kDense = 1, kWeighted = 2, kId = 4, kScores = 8, kNames = 16 };
+
+constexpr std::array<std::string_view, 11> kNamesOfKinds = {
+    "",          "observation", "prediction", "iteration start", "iteration end", "version", "data set", "drift",
+    "roll-back", "pin",         "names"};
+
+template <class T>
+void AppendFloats(const std::string_view bytes, T& to) {
+  const std::size_t count = bytes.size() / sizeof(float), before = to.size();
+  to.Resize(before + count);
+  std::memcpy(to.data() + before, bytes.data(), count * sizeof(float));
+}
+
+}  // namespace
+
+std::string_view Name(RecordKind kind) { return kNamesOfKinds[static_cast<std::size_t>(kind)]; }
+
+void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload) {
+  CHECK(payload.size() <= kMostPayload);
+  const std::size_t start = out.size();
+  Put<std::uint32_t>(out, 0);
+  Put(out, static_cast<std::uint32_t>(payload.size()));
+  Put(out, sequence);
+  Put(out, static_cast<std::uint32_t>(kind));
+  out += payload;
+  const std::uint32_t crc = base::Crc32cOf(std::span(out).subspan(start + 4));
+  std::memcpy(out.data() + start, &crc, sizeof crc);
+}
+
+std::optional<Record> ParseRecord(std::string_view bytes) {
+  Cursor cursor(bytes);
+  const auto crc = cursor.Take<std::uint32_t>();
+  const auto size = cursor.Take<std::uint32_t>();
+  const auto sequence = cursor.Take<std::uint64_t>();
+  const auto kind = cursor.Take<std::uint32_t>();
+  if (size > kMostPayload || kind == 0 || kind >= kNamesOfKinds.size()) return std::nullopt;
+  const std::string_view payload = cursor.Bytes(size);
+  if (!cursor.ok() || base::Crc32cOf(std::span(bytes.substr(4, kRecordHeader - 4 + size))) != crc) return std::nullopt;
+  return Record{sequence, static_cast<RecordKind>(kind), payload};
+}
+
+void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out) {
+  std::uint8_t flags = 0;
+  if (!batch.sparse()) flags |= kDense;
+  if (batch.weights != nullptr) flags |= kWeighted;
+  if (!note.id.empty()) flags |= kId;
+  if (!note.scores.empty()) flags |= kScores;
+  if (!note.names.empty()) flags |= kNames;
+  Put(out, flags);
+  Put(out, note.time);
+  Put(out, batch.labels[row]);
+  if (flags & kWeighted) Put(out, batch.weights[row]);
+  const auto put_floats = [&](const float* values, std::size_t count) {
+    out.append(reinterpret_cast<const char*>(values), count * sizeof(float));
+  };
+  if (flags & kDense) {
+    Put(out, static_cast<std::uint32_t>(batch.width));
+    put_floats(batch.dense + row * batch.width, batch.width);
+  } else {
+    const std::uint32_t begin = batch.offsets[row], count = batch.offsets[row + 1] - begin;
+    Put(out, count);
+    out.append(reinterpret_cast<const char*>(batch.indices + begin), count * sizeof(std::uint32_t));
+    put_floats(batch.values + begin, count);
+  }
+  if (flags & kId) {
+    Put(out, static_cast<std::uint32_t>(note.id.size()));
+    out += note.id;
+  }
+  if (flags & kScores) {
+    Put(out, static_cast<std::uint32_t>(note.scores.size()));
+    put_floats(note.scores.data(), note.scores.size());
+  }
+  if (flags & kNames) PackNames(note.names, out);
+}
+
+void PackNames(std::span<const data::NewName> names, std::string& out) {
+  Put(out, static_cast<std::uint32_t>(names.size()));
+  for (const data::NewName& name : names) {
+    Put(out, name.entry);
+    Put(out, name.space);
+    Put(out, static_cast<std::uint32_t>(name.name.size()));
+    out += name.name;
+  }
+}
+
+Result<std::vector<data::NewName>> UnpackNames(std::string_view payload) {
+  Cursor cursor(payload);
+  std::vector<data::NewName> names = TakeNames(cursor);
+  if (!cursor.done()) return Error{Code::kCorrupt, "a packed list of names does not hold together"};
+  return names;
+}
+
+Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
+  const Error damaged{Code::kCorrupt, "a packed row does not hold together"};
+  Cursor cursor(payload);
+  const auto flags = cursor.Take<std::uint8_t>();
+  note.time = cursor.Take<std::int64_t>();
+  const auto label = cursor.Take<float>();
+  const auto weight = flags & kWeighted ? cursor.Take<float>() : 1.0f;
+  const std::uint64_t count = cursor.Take<std::uint32_t>();
+  const bool dense = (flags & kDense) != 0;
+  const std::string_view indices = dense ? std::string_view() : cursor.Bytes(count * sizeof(std::uint32_t));
+  const std::string_view values = cursor.Bytes(count * sizeof(float));
+  note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  const std::string_view scores =
+      flags & kScores ? cursor.Bytes(std::uint64_t{cursor.Take<std::uint32_t>()} * sizeof(float)) : std::string_view();
+  note.scores.resize(scores.size() / sizeof(float));
+  std::memcpy(note.scores.data(), scores.data(), scores.size());
+  note.names.clear();
+  if (flags & kNames) note.names = TakeNames(cursor);
+  for (const data::NewName& name : note.names)
+    if (name.entry >= count) return damaged;
+  if (!cursor.done() || (dense ? rows.width != count : rows.width != 0)) return damaged;
+
+  if (rows.size() > 0 && rows.weights.empty() && (flags & kWeighted))
+    while (rows.weights.size() < rows.size()) rows.weights.Append(1.0f);
+  if (!rows.weights.empty() || (flags & kWeighted)) rows.weights.Append(weight);
+  rows.labels.Append(label);
+  rows.times.Append(note.time);
+  if (dense) {
+    AppendFloats(values, rows.dense);
+  } else {
+    const std::size_t before = rows.indices.size();
+    rows.indices.Resize(before + count);
+    std::memcpy(rows.indices.data() + before, indices.data(), indices.size());
+    AppendFloats(values, rows.values);
+    rows.offsets.Append(static_cast<std::uint32_t>(rows.indices.size()));
+  }
+  return {};
+}
+
+void PeekNote(std::string_view payload, Note& note) {
+  Cursor cursor(payload);
+  const auto flags = cursor.Take<std::uint8_t>();
+  note.time = cursor.Take<std::int64_t>();
+  cursor.Bytes(sizeof(float) * (flags & kWeighted ? 2 : 1));
+  const std::uint64_t count = cursor.Take<std::uint32_t>();
+  cursor.Bytes(count * sizeof(float) * (flags & kDense ? 1 : 2));
+  note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+}
+
+}  // namespace freshet::deploy

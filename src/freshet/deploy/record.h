@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "data/row_builder.h"
+
+namespace freshet::deploy {
+
+// What the journal is made of: everything that ever changed a deployed model, in order. A replay of the records
+// rebuilds it. Observations and predictions are packed; control records are JSON, since they are few and people read
+// them.
+enum class RecordKind : std::uint8_t {
+  kObservation = 1,  // a labelled row
+  kPrediction,       // a row whose label may come later
+  kIterationStart,   // a copy of the model was taken here, to be trained
+  kIterationEnd,     // the trained copy took over here, or was given up
+  kVersion,          // the model as of here is kept as a version
+  kDataset,          // a data set joined the history
+  kDrift,            // drift was detected and the sampling rate changed
+  kRollBack,         // an earlier version took over, and perhaps a range of observations was discarded
+  kPin,              // a version is kept for good, or no longer
+  kNames,            // names entered the dictionaries without a row of the journal
+};
+std::string_view Name(RecordKind kind);
+
+// One record as it lies in the journal. The payload is borrowed.
+struct Record {
+  std::uint64_t sequence = 0;  // of the record: 1, 2, 3 …
+  RecordKind kind = RecordKind::kObservation;
+  std::string_view payload;
+};
+
+// On the disk: crc32c of all that follows (u32), payload bytes (u32), sequence (u64), kind (u8), 3 zeros, payload.
+inline constexpr std::size_t kRecordHeader = 20;
+inline constexpr std::size_t kMostPayload = 64 << 20;
+void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload);
+// The record at the beginning of `bytes`; nothing when they do not hold a whole, undamaged one.
+std::optional<Record> ParseRecord(std::string_view bytes);
+
+// What an observation or a prediction holds besides its row.
+struct Note {
+  std::string id;                    // the client's; "" for none
+  std::int64_t time = 0;             // arrival, seconds since 1970
+  std::vector<float> scores;         // predicted when the row was first met, if that was before its label came
+  std::vector<data::NewName> names;  // those it was the first to bring, in order; entries count within the row
+};
+
+// Packs one row with its note, and back: the row is appended to `rows`. kCorrupt for bytes that are no such thing.
+void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out);
+Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note);
+// Names as they stand in the dictionaries (`space` is the number of the dictionary), and back.
+void PackNames(std::span<const data::NewName> names, std::string& out);
+Result<std::vector<data::NewName>> UnpackNames(std::string_view payload);
+// Time and id alone, which is much cheaper; the rest of the note is left as it was.
+void PeekNote(std::string_view payload, Note& note);
+
+}  // namespace freshet::deploy

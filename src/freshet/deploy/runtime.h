@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "deploy/history.h"
+#include "deploy/state.h"
+
+namespace freshet::deploy {
+
+// One training iteration (or several passes, for a retraining): which rows of the history, how often, how boldly.
+struct Work {
+  std::span<const std::uint64_t> numbers;  // the rows of the first pass, in its order
+  int passes = 1;
+  double scale = 1;        // of the learning rate
+  std::uint64_t seed = 1;  // of the order of later passes
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct WorkReport {
+  std::uint64_t rows = 0;  // visited: one SGD step each
+  double loss = 0;         // mean, before each step, of the last pass
+};
+
+// Where SGD runs. A run-time is handed a copy of the model and the rows to learn from, and nobody else touches that
+// copy meanwhile. Each gives the same result for the same work.
+//
+// Threads: one Run at a time. Failure: kDiverged when the loss is no longer finite, kStopped after *stop.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+  virtual Result<WorkReport> Run(const model::Model& model, State& state, const History& history, const Work& work) = 0;
+};
+
+// On the calling thread.
+class LocalRuntime final : public Runtime {
+ public:
+  Result<WorkReport> Run(const model::Model& model, State& state, const History& history, const Work& work) override;
+
+ private:
+  data::Rows rows_;
+  std::vector<float> scores_;
+};
+
+}  // namespace freshet::deploy

@@ -1,0 +1,169 @@
+#include "deploy/segment.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/crc32c.h"
+
+namespace freshet::deploy {
+namespace {
+
+constexpr char kMagic[8] = {'F', 'R', 'S', 'H', 'J', 'R', 'N', 'L'};
+constexpr char kIndexMagic[8] = {'F', 'R', 'S', 'H', 'J', 'I', 'D', 'X'};
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kWindow = 1 << 20;
+
+template <class T>
+void Put(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+template <class T>
+T At(std::string_view bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+std::uint32_t Crc(std::string_view bytes) { return base::Crc32cOf(std::span(bytes)); }
+
+// A window that slides over a file: View gives the bytes at an offset, as many as there are up to `size`.
+class Sliding {
+ public:
+  explicit Sliding(const base::InputFile& file) : file_(file) {}
+  Result<std::string_view> View(std::uint64_t offset, std::size_t size) {
+    if (offset < begin_ || offset + size > begin_ + bytes_.size()) {
+      bytes_.resize(std::max(size, kWindow));
+      begin_ = offset;
+      bytes_.resize(TRY(file_.ReadAt(offset, bytes_)));
+    }
+    const std::size_t skip = offset - begin_;
+    return std::string_view(bytes_).substr(skip, std::min(size, bytes_.size() - skip));
+  }
+
+ private:
+  const base::InputFile& file_;
+  std::uint64_t begin_ = 0;
+  std::string bytes_;
+};
+
+// The whole record at an offset, or nothing.
+Result<std::optional<Record>> RecordAt(Sliding& window, std::uint64_t offset) {
+  const std::string_view head = TRY(window.View(offset, kRecordHeader));
+  if (head.size() < kRecordHeader) return std::optional<Record>();
+  const auto size = At<std::uint32_t>(head, 4), kind = At<std::uint32_t>(head, 16);
+  if (size > kMostPayload || kind == 0 || kind > 255) return std::optional<Record>();
+  return ParseRecord(TRY(window.View(offset, kRecordHeader + size)));
+}
+
+}  // namespace
+
+std::string SegmentHead::Encode() const {
+  std::string tail, out(kMagic, sizeof kMagic);
+  Put(tail, first_sequence);
+  Put(tail, first_number);
+  Put(out, kVersion);
+  Put(out, Crc(tail));
+  return out + tail;
+}
+
+Result<SegmentHead> SegmentHead::Decode(std::string_view bytes, const std::string& path) {
+  if (bytes.size() < kBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return Error{Code::kCorrupt, Str(path, ": is not a journal segment, or its head is damaged")};
+  if (At<std::uint32_t>(bytes, 8) > kVersion)
+    return Error{Code::kCorrupt, Str(path, ": is of a newer version; use a newer freshet")};
+  if (At<std::uint32_t>(bytes, 12) != Crc(bytes.substr(16, 16)))
+    return Error{Code::kCorrupt, Str(path, ": the head of this journal segment is damaged")};
+  return SegmentHead{At<std::uint64_t>(bytes, 16), At<std::uint64_t>(bytes, 24)};
+}
+
+Result<std::unique_ptr<Segment>> Segment::Open(base::Files& files, const std::string& path) {
+  auto file = TRY(files.OpenRead(path));
+  std::string head(SegmentHead::kBytes, '\0');
+  head.resize(TRY(file->ReadAt(0, head)));
+  const SegmentHead decoded = TRY(SegmentHead::Decode(head, path));
+  return std::unique_ptr<Segment>(new Segment(path, decoded, std::move(file)));
+}
+
+Result<std::uint64_t> Segment::Scan(std::uint64_t from, std::uint64_t to, const Visit& visit,
+                                    std::vector<Damage>* damages) const {
+  Sliding window(*file_);
+  std::uint64_t offset = std::max<std::uint64_t>(from, SegmentHead::kBytes), good_end = offset;
+  std::uint64_t expected = 0;  // the next sequence, once one is known
+  if (offset == SegmentHead::kBytes) expected = head_.first_sequence;
+  const std::uint64_t end = to != 0 ? to : ~std::uint64_t{0};
+  while (offset < end) {
+    const std::optional<Record> record = TRY(RecordAt(window, offset));
+    // A record out of place is as bad as a damaged one: bytes of an earlier life of this part of the disk.
+    const bool plausible = record && (expected == 0 || record->sequence >= expected);
+    if (plausible) {
+      if (offset != good_end && damages != nullptr)
+        damages->push_back({path_, good_end, offset - good_end, expected, record->sequence - expected});
+      TRY(visit(*record, offset));
+      offset += kRecordHeader + record->payload.size();
+      expected = record->sequence + 1;
+      good_end = offset;
+      continue;
+    }
+    if (TRY(window.View(offset, 1)).empty()) break;
+    ++offset;
+  }
+  return good_end;
+}
+
+Result<Record> Segment::ReadAt(std::uint64_t offset, std::string& room) const {
+  constexpr std::size_t kGuess = 512;  // most records are small: one read for header and payload
+  room.resize(kGuess);
+  std::size_t got = TRY(file_->ReadAt(offset, room));
+  if (got >= kRecordHeader) {
+    const std::size_t whole = kRecordHeader + std::min<std::size_t>(At<std::uint32_t>(room, 4), kMostPayload);
+    if (whole > got && got == kGuess) {
+      room.resize(whole);
+      got = TRY(file_->ReadAt(offset, room));
+    }
+  }
+  const auto record = ParseRecord(std::string_view(room).substr(0, got));
+  if (!record) return Error{Code::kCorrupt, Str(path_, ": the record at byte ", offset, " is damaged")};
+  return *record;
+}
+
+void SegmentIndex::Add(const Record& record, std::uint64_t offset) {
+  end_sequence = record.sequence + 1;
+  bytes = offset + kRecordHeader + record.payload.size();
+  if (record.kind == RecordKind::kObservation) offsets.push_back(static_cast<std::uint32_t>(offset));
+}
+
+Result<void> SegmentIndex::Write(base::Files& files, const std::string& path) const {
+  std::string tail;
+  Put(tail, end_sequence);
+  Put(tail, bytes);
+  Put(tail, last_time);
+  Put(tail, static_cast<std::uint32_t>(offsets.size()));
+  Put(tail, static_cast<std::uint32_t>(ids.size()));
+  tail.append(reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof offsets[0]);
+  tail.append(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]);
+  return base::WriteAtomic(files, path, [&](base::OutputFile& file) -> Result<void> {
+    std::string head(kIndexMagic, sizeof kIndexMagic);
+    Put(head, kVersion);
+    Put(head, Crc(tail));
+    TRY(file.Write(head));
+    return file.Write(tail);
+  });
+}
+
+Result<SegmentIndex> SegmentIndex::Read(base::Files& files, const std::string& path) {
+  const std::string bytes = TRY(base::ReadAll(files, path));
+  const Error damaged{Code::kCorrupt, Str(path, ": this index is damaged; it will be made anew")};
+  if (bytes.size() < kOffsetsAt || std::memcmp(bytes.data(), kIndexMagic, sizeof kIndexMagic) != 0) return damaged;
+  if (At<std::uint32_t>(bytes, 12) != Crc(std::string_view(bytes).substr(16))) return damaged;
+  SegmentIndex index;
+  index.end_sequence = At<std::uint64_t>(bytes, 16);
+  index.bytes = At<std::uint64_t>(bytes, 24);
+  index.last_time = At<std::int64_t>(bytes, 32);
+  index.offsets.resize(At<std::uint32_t>(bytes, 40));
+  index.ids.resize(At<std::uint32_t>(bytes, 44));
+  if (bytes.size() != kOffsetsAt + index.offsets.size() * 4 + index.ids.size() * 8) return damaged;
+  std::memcpy(index.offsets.data(), bytes.data() + kOffsetsAt, index.offsets.size() * 4);
+  std::memcpy(index.ids.data(), bytes.data() + kOffsetsAt + index.offsets.size() * 4, index.ids.size() * 8);
+  return index;
+}
+
+}  // namespace freshet::deploy

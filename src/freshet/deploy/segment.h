@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "deploy/record.h"
+
+namespace freshet::deploy {
+
+// The head of a segment file, before its records: magic (8 bytes), version (u32), crc32c of what follows (u32), first
+// sequence (u64), number of its first observation (u64).
+struct SegmentHead {
+  static constexpr std::size_t kBytes = 32;
+  std::uint64_t first_sequence = 1, first_number = 0;
+  std::string Encode() const;
+  static Result<SegmentHead> Decode(std::string_view bytes, const std::string& path);
+};
+
+// Records that could not be read: a place that was damaged after it had been written.
+struct Damage {
+  std::string path;
+  std::uint64_t offset = 0, bytes = 0;     // what was passed over
+  std::uint64_t first_lost = 0, lost = 0;  // sequences that are missing there
+};
+
+// A file of records, read only. What Open finds is fixed: bytes after its last whole record are not looked at again.
+//
+// The index of a finished segment is a file beside it (.index): where each observation begins, and the hashes of the
+// clients' ids, so that opening need not read the records. It is made anew when it is missing or damaged.
+//
+// Threads: any.
+class Segment {
+ public:
+  using Visit = std::function<Result<void>(const Record& record, std::uint64_t offset)>;
+
+  // Reads the head. kCorrupt with the reason when even that is damaged.
+  static Result<std::unique_ptr<Segment>> Open(base::Files& files, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const SegmentHead& head() const { return head_; }
+
+  // Visits the records in [from, to) (offsets of records; to 0: up to the last whole one) in order; passes over damaged
+  // places, telling `damages`. Returns where the last whole record ends.
+  Result<std::uint64_t> Scan(std::uint64_t from, std::uint64_t to, const Visit& visit,
+                             std::vector<Damage>* damages) const;
+  // The payload of the record at an offset, into `room`. kCorrupt when there is no whole record.
+  Result<Record> ReadAt(std::uint64_t offset, std::string& room) const;
+
+ private:
+  Segment(std::string path, SegmentHead head, std::unique_ptr<base::InputFile> file)
+      : path_(std::move(path)), head_(head), file_(std::move(file)) {}
+
+  const std::string path_;
+  const SegmentHead head_;
+  const std::unique_ptr<base::InputFile> file_;
+};
+
+// What the index file of a finished segment holds.
+struct SegmentIndex {
+  std::uint64_t end_sequence = 0, bytes = 0;
+  std::int64_t last_time = 0;          // of its observations
+  std::vector<std::uint32_t> offsets;  // of its observations
+  std::vector<std::uint64_t> ids;      // hashes of the ids of its observations that have one
+
+  static std::string PathOf(const std::string& segment_path) { return segment_path + ".index"; }
+  Result<void> Write(base::Files& files, const std::string& path) const;
+  static Result<SegmentIndex> Read(base::Files& files, const std::string& path);
+  // Where the offsets begin in the file, for reading one without the rest.
+  static constexpr std::uint64_t kOffsetsAt = 48;
+  // Adds a record that was visited or appended.
+  void Add(const Record& record, std::uint64_t offset);
+};
+
+}  // namespace freshet::deploy

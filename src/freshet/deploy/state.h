@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/moments.h"
+#include "data/rows.h"
+#include "model/model.h"
+
+namespace freshet::deploy {
+
+// Everything that learning changes: weights, what the optimizer remembers, and how raw numbers are standardised. Copies
+// of it are trained apart and take each other's place.
+//
+// Threads: one at a time.
+class State {
+ public:
+  // At its starting values. `moments` has no columns where rows are not standardised.
+  static Result<std::unique_ptr<State>> Make(const model::Model& model, const optimize::OptimizerOptions& options,
+                                             optimize::Memory& memory, const data::Moments& moments);
+
+  // Takes everything of another state of the same model. Cheaper the second time, when the memory is there. Rows are
+  // never given back, so that this state must not have more of them: CanTake says so.
+  bool CanTake(const State& other) const;
+  Result<void> CopyFrom(const State& other);
+
+  // Learns from raw rows that are new, one by one in order: each counts in the moments, then changes the weights. The
+  // rows are standardised in place; `scores` gets what was predicted before each; returns the summed loss of that.
+  Result<double> Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores);
+  // Learns again from raw rows that counted in the moments before, at `scale` times the rate.
+  Result<double> Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores);
+
+  optimize::Parameters parameters;
+  std::unique_ptr<optimize::Optimizer> optimizer;
+  data::Moments moments;
+
+ private:
+  State(optimize::Parameters p, std::unique_ptr<optimize::Optimizer> o, data::Moments m)
+      : parameters(std::move(p)), optimizer(std::move(o)), moments(std::move(m)) {}
+  Result<double> Update(const model::Model& model, const data::Rows& rows, std::vector<float>& scores);
+  model::Workspace workspace_;
+};
+
+}  // namespace freshet::deploy

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "data/description.h"
+#include "deploy/state.h"
+
+namespace freshet::deploy {
+
+// A kept version of a model: a file that `predict` can use as it is, with what is needed to go on learning added.
+struct VersionInfo {
+  std::uint64_t id = 0;       // the sequence of the record that began it
+  std::string origin;         // start, updates, iteration, retraining
+  std::uint64_t applied = 0;  // every observation before this sequence has been learned
+  std::uint64_t learned = 0;  // observations ever learned, so far
+  double error = 0;           // recent prequential error when it was made
+  std::int64_t made = 0;      // seconds since 1970
+  bool pinned = false;
+  std::string ToJson() const;
+};
+
+// The versions of one deployment, in a directory. A version counts once its vitals (all else a deployment remembers:
+// see Deployment) stand beside it; one without is what a crash left.
+//
+// Threads: any, but Save and SaveVitals of one version by one at a time.
+class Versions {
+ public:
+  static Result<std::unique_ptr<Versions>> Open(const base::Env& env, std::string directory);
+
+  Result<void> Save(const VersionInfo& info, const model::Model& model, const State& state,
+                    const data::Description& description);
+  Result<void> SaveVitals(const VersionInfo& info, const std::string& json);
+
+  // Complete versions, oldest first.
+  std::vector<VersionInfo> list() const;
+  std::optional<VersionInfo> Find(std::uint64_t id) const;
+  // Weights and all into `state` (which must be new), with the description as it was. kCorrupt, kNotFound.
+  Result<data::Description> Load(std::uint64_t id, const model::Model& model, State& state) const;
+  Result<std::string> LoadVitals(std::uint64_t id) const;
+  std::string PathOf(std::uint64_t id) const;
+
+  void Pin(std::uint64_t id, bool pinned);
+  // A version that proved damaged is not offered again.
+  void Forget(std::uint64_t id);
+  // Removes the oldest that are not pinned until `keep` of those are left.
+  Result<void> Prune(std::size_t keep);
+
+ private:
+  Versions(const base::Env& env, std::string directory) : env_(env), directory_(std::move(directory)) {}
+  std::string VitalsPathOf(std::uint64_t id) const { return PathOf(id) + ".vitals"; }
+
+  const base::Env env_;
+  const std::string directory_;
+  mutable std::mutex mutex_;  // guards complete_
+  std::map<std::uint64_t, VersionInfo> complete_;
+};
+
+}  // namespace freshet::deploy

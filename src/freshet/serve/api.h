@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/metrics.h"
+#include "deploy/background.h"
+#include "serve/http_exchange.h"
+#include "serve/infer_response.h"
+#include "serve/learn_request.h"
+#include "serve/served_model.h"
+
+namespace freshet::serve {
+
+struct ApiOptions {
+  std::string version = "0";  // of the program
+  std::string commit;
+  int threads = 2;                         // that answer requests at once; a deployment needs two readers more
+  std::vector<std::string> dataset_roots;  // directories that data sets may be registered from; none: not over HTTP
+  std::size_t versions_in_memory = 4;      // older versions kept loaded for predictions
+};
+
+// The calls of the server: the Open Inference Protocol v2, the learning extension, metrics and the status page.
+// docs/api.md lists them. Knows requests and models, not sockets.
+//
+// Threads:   Handle from any number of threads, up to options.threads at once (more wait a moment for one another); it
+//            never blocks on training or the disk. Tick from one thread, once a second.
+// Ownership: owns the models; borrows the rest. `slow` runs what would block (loading an older version).
+class Api {
+ public:
+  Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metrics& metrics, deploy::Background& slow);
+  ~Api();
+
+  // What deployments of models to be added need: a signature beside each edition, and readers enough.
+  static deploy::Publisher::Companion CompanionFor(const model::Model& model);
+  int readers() const { return options_.threads + 2; }
+  void Add(std::unique_ptr<ServedModel> model);
+  std::vector<ServedModel*> models();
+
+  void Handle(Exchange exchange);
+  void Tick();
+  // From here on it is not ready: load balancers look elsewhere.
+  void Drain() { draining_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct Scratch;
+  struct OldVersion;
+  struct Route;
+  class Borrowed;
+
+  void Dispatch(Exchange& exchange, Route& route);
+  void Infer(Exchange& exchange, ServedModel& model);
+  void InferOld(Exchange& exchange, ServedModel& model, std::uint64_t version);
+  void AnswerOld(Exchange& exchange, ServedModel& model, const OldVersion& old);
+  void Learn(Exchange& exchange, ServedModel& model);
+  void Feedback(Exchange& exchange, ServedModel& model);
+  void Recommend(Exchange& exchange, ServedModel& model);
+  void Control(Exchange& exchange, ServedModel& model, std::string_view call);
+  void Events(Exchange& exchange, ServedModel& model);
+  void Metadata(Exchange& exchange, ServedModel& model, const std::string& version);
+  void ServerCall(Exchange& exchange, std::string_view path);
+  std::string MetricsText();
+  bool MayRegister(const std::string& path) const;
+  void Count(std::string_view route, std::string_view method, int status);
+
+  const ApiOptions options_;
+  base::Files& files_;
+  base::Clock& clock_;
+  base::Metrics& metrics_;
+  deploy::Background& slow_;
+  std::map<std::string, std::unique_ptr<ServedModel>, std::less<>> models_;
+  base::Counter& infer_ok_;
+  base::Histogram& infer_duration_;
+  std::atomic<bool> draining_{false};
+
+  std::mutex scratch_mutex_;  // guards the free ones
+  std::vector<std::unique_ptr<Scratch>> scratch_;
+  std::vector<Scratch*> free_;
+
+  std::mutex streams_mutex_;                             // guards streams_
+  std::vector<std::pair<std::string, Stream>> streams_;  // by model
+
+  optimize::HeapMemory memory_;                         // of older versions
+  std::mutex old_mutex_;                                // guards old_
+  std::vector<std::shared_ptr<const OldVersion>> old_;  // most recently used last
+};
+
+}  // namespace freshet::serve

@@ -1,0 +1,145 @@
+// The learning extension: observations, feedback, and what an operator may do.
+
+#include <nlohmann/json.hpp>
+
+#include "serve/api_parts.h"
+
+namespace freshet::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<Body> BodyOf(const Request& request) {
+  Body body{request.body, {}};
+  const std::string_view length = request.Header("Inference-Header-Content-Length");
+  if (!length.empty()) body.json_bytes = TRY(ParseJsonBytes(length));
+  return body;
+}
+
+Result<std::uint64_t> VersionOf(const std::string& text) {
+  std::uint64_t version = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size())
+    return Error{Code::kNotFound,
+                 Str("there is no version ", Quoted(text), "; GET …/versions lists those that are kept")};
+  return version;
+}
+
+}  // namespace
+
+void Api::Learn(Exchange& exchange, ServedModel& model) {
+  Borrowed scratch(*this);
+  const auto parse = [&]() -> Result<void> {
+    const auto edition = model.deployment().Read(scratch->slot);
+    const auto& signature = *static_cast<const Signature*>(edition->companion.get());
+    return scratch->learn_parser.Parse(TRY(BodyOf(exchange.request())), signature, scratch->learn);
+  };
+  if (auto parsed = parse(); !parsed.ok()) {
+    Count("learn", "POST", 400);
+    return exchange.Send(ErrorOf(parsed.error()));
+  }
+  auto shared = std::make_shared<Exchange>(std::move(exchange));
+  model.deployment().PostLearn(std::move(scratch->learn.rows), std::move(scratch->learn.names),
+                               std::move(scratch->learn.ids), [this, &model, shared](Result<deploy::LearnReply> reply) {
+                                 Response response;
+                                 if (reply.ok()) {
+                                   model.ObserveFeedback(reply.value());
+                                   response.body = Str("{\"model_name\":\"", model.name(),
+                                                       "\",\"accepted\":", reply.value().accepted,
+                                                       ",\"duplicates\":", reply.value().duplicates,
+                                                       ",\"sequence\":", reply.value().last_sequence,
+                                                       ",\"durable\":", reply.value().durable, "}");
+                                 } else {
+                                   response = ErrorOf(reply.error());
+                                 }
+                                 Count("learn", "POST", response.status);
+                                 shared->Send(std::move(response));
+                               });
+  scratch->learn = LearnRequest();
+}
+
+void Api::Feedback(Exchange& exchange, ServedModel& model) {
+  Borrowed scratch(*this);
+  FeedbackRequest feedback;
+  const auto parse = [&]() -> Result<void> {
+    const auto edition = model.deployment().Read(scratch->slot);
+    const auto& signature = *static_cast<const Signature*>(edition->companion.get());
+    return scratch->learn_parser.ParseFeedback(exchange.request().body, signature, feedback);
+  };
+  if (auto parsed = parse(); !parsed.ok()) {
+    Count("feedback", "POST", 400);
+    return exchange.Send(ErrorOf(parsed.error()));
+  }
+  auto shared = std::make_shared<Exchange>(std::move(exchange));
+  model.deployment().PostFeedback(
+      feedback.id, feedback.labels, [this, &model, shared, id = feedback.id](Result<deploy::LearnReply> reply) {
+        Response response;
+        if (reply.ok()) {
+          const deploy::LearnReply& r = reply.value();
+          model.ObserveFeedback(r);
+          const std::string_view result = r.accepted > 0 ? "accepted" : (r.duplicates > 0 ? "duplicate" : "expired");
+          response.body = "{\"id\":";
+          AppendJsonString(id, response.body);
+          response.body +=
+              Str(",\"result\":\"", result, "\",\"accepted\":", r.accepted, ",\"duplicates\":", r.duplicates,
+                  ",\"expired\":", r.expired, ",\"durable\":", r.durable, "}");
+        } else {
+          response = ErrorOf(reply.error());
+        }
+        Count("feedback", "POST", response.status);
+        shared->Send(std::move(response));
+      });
+}
+
+// A path is allowed when it names a file below one of the roots, without a way out of it.
+bool Api::MayRegister(const std::string& path) const {
+  if (path.find("..") != std::string::npos || path.find('\0') != std::string::npos) return false;
+  for (const std::string& root : options_.dataset_roots)
+    if (path.size() > root.size() + 1 && path.starts_with(root) && path[root.size()] == '/') return true;
+  return false;
+}
+
+void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_view) {
+  const std::string call(call_view);
+  const std::string body(exchange.request().body);
+  auto shared = std::make_shared<Exchange>(std::move(exchange));
+  const deploy::Done done = [this, shared, call](Result<std::string> result) {
+    Response response;
+    if (result.ok())
+      response.body = std::move(result).value();
+    else
+      response = ErrorOf(result.error());
+    Count(call, "POST", response.status);
+    shared->Send(std::move(response));
+  };
+  const auto act = [&]() -> Result<void> {
+    deploy::Deployment& deployment = model.deployment();
+    if (call == "iterate") {
+      TRY(ParseIterate(body));
+      deployment.PostIterate(done);
+    } else if (call == "rollback") {
+      const RollBackRequest request = TRY(ParseRollBack(body));
+      std::optional<std::pair<std::uint64_t, std::uint64_t>> discard;
+      if (request.discard) {
+        if (request.discard->first >= request.discard->second)
+          return Error{Code::kBadInput, "discard: expected [from, to) with from below to"};
+        discard = {request.discard->first, request.discard->second - 1};
+      }
+      deployment.PostRollBack(TRY(VersionOf(request.version)), discard, request.relearn, done);
+    } else if (call == "pin") {
+      const PinRequest request = TRY(ParsePin(body));
+      deployment.PostPin(TRY(VersionOf(request.version)), request.pinned, done);
+    } else {
+      const DatasetRequest request = TRY(ParseDataset(body));
+      if (!MayRegister(request.path))
+        return Error{Code::kBadInput, Str("path ", Quoted(request.path),
+                                          ": expected a file below a directory that the "
+                                          "server was given by --datasets")};
+      deployment.PostDataset(request.path, done);
+    }
+    return {};
+  };
+  if (auto result = act(); !result.ok()) done(result.error());
+}
+
+}  // namespace freshet::serve

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "serve/http_body.h"
+#include "serve/http_exchange.h"
+#include "serve/http_parser.h"
+#include "serve/http_site.h"
+#include "serve/http_socket.h"
+#include "serve/http_stream.h"
+
+namespace freshet::serve {
+
+class HttpLoop;
+
+// One client's connection: reads requests one after the other, checks them, hands them to the handler and sends the
+// answers in the same order. A state machine that is told when the socket is ready, when time has passed and when an
+// answer has come; it does not wait itself.
+//
+// Threads:   everything on the thread of its loop, except Send and OpenStream, which answer a request from any thread.
+// Ownership: the loop owns it until it is closed; exchanges and streams keep its memory, and after that nothing else.
+//            Loop and site are not touched once it is closed.
+//
+// Invariant: while a request is with the handler, its memory (in_, body_, request_) is not written to, even if the
+//            client leaves or the time is up meanwhile.
+class HttpConnection final : public Exchange::Sink, public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(Arrival arrival, HttpLoop& loop, HttpSite& site, std::shared_ptr<HttpMailbox> mailbox);
+
+  // The handler's side.
+  const Request& request() const override { return request_; }
+  void Send(Response response) override;
+  Stream OpenStream(std::string content_type) override;
+
+  // The loop's side. Each of these may end in Close.
+  void OnReady(std::uint32_t epoll_events);
+  void OnMail(Mail::Kind kind);
+  void OnTick();
+  void Advance();  // goes on where it had to leave off to let others have a turn
+  void Drain();    // the server stops: finish what is under way, begin nothing
+  void Close();
+  bool closed() const { return phase_ == Phase::kClosed; }
+  int descriptor() const { return socket_.descriptor(); }
+  const std::string& peer() const { return peer_; }
+
+  // Where the loop keeps it.
+  struct Seat {
+    std::list<std::shared_ptr<HttpConnection>>::iterator at;
+    bool waiting = false;
+    base::Clock::Duration since{0};  // for how long it has been waiting for its client
+  };
+  Seat seat;
+
+ private:
+  enum class Phase {
+    kHead,     // of the next request, from its first byte or from nothing at all
+    kBody,     // the head has been accepted
+    kHandler,  // the request is with the handler
+    kStream,   // an answer without an end is being sent
+    kClosing,  // the last answer is being sent
+    kLinger,   // it has been sent; what the client still sends is read and dropped, else it would lose the answer
+    kClosed,
+  };
+
+  // One step of the machine; true when another can be made at once.
+  bool Step();
+  bool StepHead();
+  bool StepBody();
+  bool StepChunkedBody();
+  bool StepStream();
+  bool StepClosing();
+  bool StepLinger();
+
+  bool AcceptHead();
+  bool CheckSender(const Head& head);
+  bool ResolveScope(const Head& head);
+  bool CheckLength(std::uint64_t bytes);
+  void BeginBody(const Head& head);
+  void MoveToFront();
+  void NoteProgress();
+  void Dispatch(std::string_view body);
+  void Answered();
+  void TakeAnswer();
+  void BeginStream();
+  void NextRequest();
+  void BeginPhase(Phase phase);
+  // Answers with an error and closes the connection after it. Always true: the next step is to send that.
+  bool Fail(const Mistake& mistake);
+  bool Fail(int status, std::string_view reason, std::string_view text) { return Fail(Mistake{status, reason, text}); }
+  bool FailForRoom();
+
+  void AppendAnswer(Response response);
+  bool HasOutput() const { return sent_ < out_.size() + tail_.size(); }
+  bool Flush();
+  Moved Receive(std::span<char> into);
+  std::string_view Unread() const { return {in_.get() + begin_, end_ - begin_}; }
+  bool TooSlow(base::Clock::Duration since, std::size_t bytes) const;
+
+  // Constant, or only touched by the loop's thread.
+  HttpLoop& loop_;
+  HttpSite& site_;
+  const HttpLimits& limits_;
+  const std::shared_ptr<HttpMailbox> mailbox_;
+  const std::string peer_;
+  const std::string local_;
+  const std::size_t in_bytes_;
+  HttpSocket socket_;
+  Phase phase_ = Phase::kHead;
+  base::Clock::Duration since_;  // when the phase began
+  bool readable_ = false;        // until the socket says that there is no more
+  bool writable_ = true;
+  bool peer_ended_ = false;  // it will send no more
+  bool keep_alive_ = true;
+  bool http_1_0_ = false;
+  bool head_only_ = false;  // the request is a HEAD: its answer has no body
+  bool failed_ = false;
+  bool draining_ = false;
+  bool dispatching_ = false;  // the handler is being called
+  bool answered_ = false;     // it has answered before it returned
+  std::uint64_t requests_ = 0;
+
+  // The request. Bytes [begin_, end_) of in_ have been read and belong to this request or later ones.
+  std::unique_ptr<char[]> in_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::size_t next_ = 0;       // where the next request begins; while chunks are read, the next of them
+  std::size_t body_mark_ = 0;  // so much of the body had come when we last told the loop
+  HeadParser parser_;
+  ChunkDecoder chunks_;
+  HttpBody body_;
+  Request request_;
+  std::string known_host_;              // the last that was allowed
+  std::string known_authorization_;     // the last that was valid, …
+  std::uint64_t known_generation_ = 0;  // … while the tokens were these
+  Scope known_scope_ = Scope::kNone;
+
+  // The answer: out_, then tail_ (a large body, not worth copying), of which sent_ bytes are gone.
+  std::string out_;
+  std::string tail_;
+  std::size_t sent_ = 0;
+  bool stalled_ = false;                    // the client has not taken all there is, …
+  base::Clock::Duration stalled_since_{0};  // … since then, …
+  std::size_t stalled_sent_ = 0;            // … and has taken so much meanwhile
+  std::shared_ptr<HttpStream> stream_;
+
+  const std::size_t stream_backlog_bytes_;
+
+  // Handed over with the mail: written by whoever answers, read by the loop's thread when the mail has come.
+  Response answer_;
+  std::shared_ptr<HttpStream> opened_;
+};
+
+}  // namespace freshet::serve

@@ -1,0 +1,218 @@
+#include "serve/served_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace freshet::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<double> DurationBounds() {
+  return {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 3, 10};
+}
+
+Json JsonOf(const Moment& m) {
+  return {{"t", m.time},
+          {"version", Str(m.version)},
+          {"kept", Str(m.kept)},
+          {"recent_error", m.recent_error},
+          {"mean_error", m.mean_error},
+          {"observations", m.observations},
+          {"buffered", m.buffered},
+          {"iterations", m.iterations},
+          {"drifts", m.drifts},
+          {"predictions_per_second", m.predictions_per_second},
+          {"p99_seconds", m.p99_seconds},
+          {"training", m.training}};
+}
+
+}  // namespace
+
+std::string Moment::ToJson() const { return JsonOf(*this).dump(); }
+
+ServedModel::ServedModel(std::string name, std::unique_ptr<deploy::Deployment> deployment, base::Clock& clock,
+                         base::Metrics& metrics)
+    : name_(std::move(name)),
+      deployment_(std::move(deployment)),
+      clock_(clock),
+      started_(clock.Now()),
+      predictions_(metrics.counter("freshet_predictions_total", Str("model=\"", name_, "\""), "Rows predicted.")),
+      accepted_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"accepted\""),
+                                "Labelled rows that were sent, by what became of them.")),
+      duplicates_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"duplicate\""),
+                                  "Labelled rows that were sent, by what became of them.")),
+      expired_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"expired\""),
+                               "Labelled rows that were sent, by what became of them.")),
+      steps_(
+          metrics.counter("freshet_train_steps_total", Str("model=\"", name_, "\""), "Steps of training iterations.")),
+      samples_(metrics.counter("freshet_train_samples_total", Str("model=\"", name_, "\""),
+                               "Observations learned one by one.")),
+      duration_(metrics.histogram("freshet_infer_duration_seconds", Str("model=\"", name_, "\""),
+                                  "Time to answer a prediction, without the network.", DurationBounds())),
+      version_gauge_(metrics.gauge("freshet_model_version", Str("model=\"", name_, "\""),
+                                   "The version that answers: the last record it has learned from.")),
+      published_(metrics.gauge("freshet_model_published_timestamp_seconds", Str("model=\"", name_, "\""),
+                               "When the version that answers was published.")),
+      recent_(metrics.gauge("freshet_eval_metric", Str("model=\"", name_, "\",metric=\"recent_error\""),
+                            "Error of predictions made before their label was learned.")),
+      mean_(metrics.gauge("freshet_eval_metric", Str("model=\"", name_, "\",metric=\"mean_error\""),
+                          "Error of predictions made before their label was learned.")),
+      loss_(metrics.gauge("freshet_train_loss", Str("model=\"", name_, "\",window=\"iteration\""),
+                          "Mean loss of the last training iteration.")),
+      buffered_(metrics.gauge("freshet_buffered_samples", Str("model=\"", name_, "\""),
+                              "Observations since the last iteration.")),
+      iterations_(metrics.gauge("freshet_iterations", Str("model=\"", name_, "\""), "Iterations published so far.")),
+      drifts_(metrics.gauge("freshet_drifts", Str("model=\"", name_, "\""), "Drifts detected so far.")),
+      learned_(metrics.gauge("freshet_history_samples", Str("model=\"", name_, "\""),
+                             "Observations that iterations can draw from.")),
+      last_buckets_(DurationBounds().size() + 1, 0),
+      last_tick_(clock.Now()) {}
+
+void ServedModel::ObservePrediction(std::size_t rows, double seconds) {
+  predictions_.Add(rows);
+  duration_.Observe(seconds);
+}
+
+void ServedModel::ObserveFeedback(const deploy::LearnReply& reply) {
+  accepted_.Add(reply.accepted);
+  duplicates_.Add(reply.duplicates);
+  expired_.Add(reply.expired);
+}
+
+// The requests since the last tick, from what the histogram has gained.
+ServedModel::Load ServedModel::MeasureLoad() {
+  const auto now = clock_.Now();
+  const double seconds = std::max(1e-3, base::Seconds(now - last_tick_));
+  last_tick_ = now;
+  std::vector<std::uint64_t> gained(last_buckets_.size());
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < gained.size(); ++i) {
+    const std::uint64_t bucket = duration_.bucket(i);
+    gained[i] = bucket - last_buckets_[i];
+    last_buckets_[i] = bucket;
+    count += gained[i];
+  }
+  const auto quantile = [&](double share) {
+    if (count == 0) return 0.0;
+    double below = 0;
+    for (std::size_t i = 0; i < gained.size(); ++i) {
+      below += static_cast<double>(gained[i]);
+      if (below >= share * static_cast<double>(count)) return duration_.bounds()[std::min(i, gained.size() - 2)];
+    }
+    return duration_.bounds().back();
+  };
+  return {static_cast<double>(count) / seconds, quantile(0.5), quantile(0.99)};
+}
+
+Moment ServedModel::Tick() {
+  const Load load = MeasureLoad();
+  deployment_->SetLoad(load.per_second, load.p99_seconds);
+  const deploy::Stats stats = deployment_->stats();
+  version_gauge_.Set(static_cast<double>(stats.version));
+  published_.Set(static_cast<double>(stats.published));
+  recent_.Set(stats.quality.recent);
+  mean_.Set(stats.quality.mean());
+  loss_.Set(stats.last_loss);
+  buffered_.Set(static_cast<double>(stats.buffered));
+  iterations_.Set(static_cast<double>(stats.iterations));
+  drifts_.Set(static_cast<double>(stats.drifts));
+  learned_.Set(static_cast<double>(stats.history));
+  steps_.Add(stats.iteration_rows - last_steps_);
+  samples_.Add(stats.learned - std::min(stats.learned, last_samples_));
+  last_steps_ = stats.iteration_rows;
+  last_samples_ = stats.learned;
+
+  Moment moment;
+  moment.time = base::Seconds(clock_.Wall());
+  moment.version = stats.version;
+  if (deployment_->versions() != nullptr)
+    if (const auto kept = deployment_->versions()->list(); !kept.empty()) moment.kept = kept.back().id;
+  moment.recent_error = stats.quality.recent;
+  moment.mean_error = stats.quality.mean();
+  moment.observations = stats.observations;
+  moment.buffered = stats.buffered;
+  moment.iterations = stats.iterations;
+  moment.drifts = stats.drifts;
+  moment.predictions_per_second = load.per_second;
+  moment.p99_seconds = load.p99_seconds;
+  moment.training = stats.training;
+  const std::lock_guard lock(mutex_);
+  load_ = load;
+  moments_.push_back(moment);
+  constexpr std::size_t kMoments = 600;
+  if (moments_.size() > kMoments) moments_.pop_front();
+  return moment;
+}
+
+std::string ServedModel::StatsJson() const {
+  const deploy::Stats s = deployment_->stats();
+  Load load;
+  {
+    const std::lock_guard lock(mutex_);
+    load = load_;
+  }
+  const auto& config = deployment_->model().config();
+  const auto& options = deployment_->options();
+  Json json;
+  json["name"] = name_;
+  json["kind"] = config.kind;
+  json["loss"] = config.loss;
+  json["method"] = deploy::Name(options.method);
+  json["version"] = Str(s.version);
+  json["published"] = s.published;
+  json["uptime_seconds"] = base::Seconds(clock_.Now() - started_);
+  json["serving"] = {{"predictions_total", predictions_.value()},
+                     {"per_second", load.per_second},
+                     {"p50_seconds", load.p50_seconds},
+                     {"p99_seconds", load.p99_seconds}};
+  json["learning"] = {{"observations", s.observations},
+                      {"learned", s.learned},
+                      {"duplicates", s.duplicates},
+                      {"buffered", s.buffered},
+                      {"buffer_size", options.schedule.max_buffer_size},
+                      {"history", s.history},
+                      {"sequence", s.sequence},
+                      {"journal_bytes", s.journal_bytes},
+                      {"damaged_places", s.damaged_places},
+                      {"sampling_rate", s.sampling_rate},
+                      {"scheduler", s.scheduler},
+                      {"converged", s.converged},
+                      {"diverged", s.diverged},
+                      {"problem", s.problem}};
+  json["training"] = {{"iterations", s.iterations},
+                      {"running", s.training},
+                      {"given_up", s.given_up},
+                      {"steps", s.iteration_rows},
+                      {"seconds", s.iteration_seconds},
+                      {"longest_seconds", s.longest_iteration},
+                      {"last_loss", s.last_loss},
+                      {"drifts", s.drifts},
+                      {"roll_backs", s.roll_backs},
+                      {"longest_copy_seconds", s.copy_seconds},
+                      {"longest_publication_seconds", s.publish_seconds_max}};
+  json["quality"] = {{"measure", config.loss == "squared" ? "squared error" : "error rate"},
+                     {"rows", s.quality.rows},
+                     {"mean", s.quality.mean()},
+                     {"last_thousand", s.quality.recent},
+                     {"last_hundred_thousand", s.quality.longer}};
+  return json.dump();
+}
+
+std::string ServedModel::VersionsJson() const {
+  Json json;
+  json["current"] = Str(deployment_->stats().version);
+  json["versions"] = Json::array();
+  if (deployment_->versions() != nullptr)
+    for (const auto& info : deployment_->versions()->list()) json["versions"].push_back(Json::parse(info.ToJson()));
+  return json.dump();
+}
+
+std::string ServedModel::HistoryJson() const {
+  Json json = Json::array();
+  const std::lock_guard lock(mutex_);
+  for (const Moment& moment : moments_) json.push_back(JsonOf(moment));
+  return json.dump();
+}
+
+}  // namespace freshet::serve

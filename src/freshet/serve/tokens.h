@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "serve/http_exchange.h"
+
+namespace freshet::serve {
+
+// The bearer tokens of a server. The file has lines `scope token` (scope: predict, learn or admin; # begins a comment;
+// a token is at least 16 printable characters without blanks) and belongs to its owner alone. Tokens are kept as
+// SHA-256 digests and never appear in a log, an error or a metric.
+//
+// Threads:   any.
+// Ownership: borrows clock and log.
+// Blocking:  Refresh reads the file when it has changed; the others never wait for the disk.
+// Failure:   Open: kNotFound, kIo, kInvalid for a file others may read or a line that makes no sense. When a changed
+//            file is not acceptable, the old tokens stay and the log says why.
+class Tokens {
+ public:
+  static Result<std::unique_ptr<Tokens>> Open(std::string path, int failures_per_s, base::Clock& clock, base::Log& log,
+                                              base::Metrics& metrics);
+
+  struct Verdict {
+    Scope scope = Scope::kNone;
+    bool limited = false;  // too many failures from this address; the token was not looked at
+  };
+  // `authorization` is the field's value, "" when there was none. A wrong token counts as a failure of the address.
+  Verdict Check(std::string_view authorization, std::string_view peer);
+
+  // Rises whenever the tokens change: a verdict holds as long as it stays the same.
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+  // Reads the file again if it has changed; looks at most once a second.
+  void Refresh();
+
+ private:
+  using Digest = std::array<unsigned char, 32>;
+  struct Entry {
+    Scope scope;
+    Digest digest;
+  };
+  struct Stamp {  // of the file that was read
+    std::int64_t modified_ns = 0, size = 0, inode = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  struct File {
+    Stamp stamp;
+    std::string text;
+  };
+  static Result<Stamp> StampOf(const std::string& path);
+  static Result<File> Read(const std::string& path);
+  static Result<std::vector<Entry>> Parse(std::string_view text);
+  static Digest DigestOf(std::string_view token);
+
+  Tokens(std::string path, int failures_per_s, base::Clock& clock, base::Log& log, base::Metrics& metrics);
+  Scope ScopeOf(std::string_view token) const;
+  bool MayTry(std::string_view peer);
+  void CountFailure(std::string_view peer);
+
+  const std::string path_;
+  const int failures_per_s_;
+  base::Clock& clock_;
+  base::Log& log_;
+  base::Counter& wrong_;
+  base::Counter& limited_;
+  std::atomic<std::uint64_t> generation_{1};
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::vector<Entry> entries_;
+  Stamp stamp_;
+  std::string complaint_;  // why the file could not be read again; said once
+  base::Clock::Duration looked_{0};
+  base::Clock::Duration window_{0};                   // when the failures below began to be counted
+  std::map<std::string, int, std::less<>> failures_;  // by address
+};
+
+}  // namespace freshet::serve
