@@ -18,14 +18,14 @@ data::Description Described(std::string format) {
   description.labels.names = {"no", "1"};
   description.labels.Index();
   if (description.format == "csv") {
-    description.delimiter = ",";
+    description.delimiter.assign(1, ',');
     description.columns = {{"age", Kind::kNumber}, {"city", Kind::kCategory}, {"label", Kind::kLabel},
                            {"w", Kind::kWeight},   {"t", Kind::kTime},        {"note", Kind::kIgnored}};
     description.features = 1;
     description.dictionaries.resize(1);
     description.dictionaries[0].Add("0=Rome");
   } else if (description.format == "ratings") {
-    description.delimiter = ",";
+    description.delimiter.assign(1, ',');
     description.columns = {{"user", Kind::kCategory}, {"item", Kind::kCategory}, {"rating", Kind::kLabel}};
     description.dictionaries.resize(2);
     description.dictionaries[0].Add("ann");

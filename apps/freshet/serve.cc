@@ -273,6 +273,7 @@ void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::B
         }
         if (door.clock.Now() >= next) {
           api.Tick();
+          for (serve::ServedModel* const model : api.models()) model->deployment().Sync();
           next += seconds(1);
         }
         door.clock.Sleep(milliseconds(50));

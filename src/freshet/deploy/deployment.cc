@@ -335,15 +335,13 @@ bool Deployment::Turn() {
     if (published) stats_.published = Now();
   }
   const bool busy = !learns.empty() || !commands.empty() || finished || job_ != before || !published;
-  if (journal_ != nullptr && options_.journal.durability == Durability::kEverySec &&
-      env_.clock.Now() - last_sync_ >= std::chrono::seconds(1)) {
-    last_sync_ = env_.clock.Now();
-    background_.Post([this] {
-      if (auto synced = journal_->Sync(); !synced.ok()) Problem(synced.error());
-    });
-  }
   if (busy) UpdateStats();
   return busy;
+}
+
+void Deployment::Sync() {
+  if (journal_ == nullptr || options_.journal.durability != Durability::kEverySec) return;
+  if (auto synced = journal_->Sync(); !synced.ok()) Problem(synced.error());
 }
 
 void Deployment::Settle() {

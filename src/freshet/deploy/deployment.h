@@ -131,6 +131,9 @@ class Deployment {
   // One round of the writer: takes what was posted into the log, answers, learns, publishes, decides on iterations.
   // True when there was something to do.
   bool Turn();
+  // To be called once a second, from any thread but the writer's: brings the journal to the disk where the durability is
+  // kEverySec.
+  void Sync();
   // For one thread that does it all: turns and trains until there is nothing left to do.
   void Settle();
   // Ends what is under way and keeps a version, so that the next start is quick.
@@ -224,7 +227,7 @@ class Deployment {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> discards_;
   std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log
   std::shared_ptr<Job> job_;
-  base::Clock::Duration last_version_{}, last_sync_{};
+  base::Clock::Duration last_version_{};
   data::Rows fresh_;
   std::vector<Note> fresh_notes_;
   std::vector<float> scores_;

@@ -45,7 +45,6 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   models_ = std::make_unique<ModelManager>(*model_, start.description, options_.optimizer, memory_, doors_.readers,
                                            doors_.companion);
   TRY(models_->Begin(&start.parameters));
-  last_sync_ = env_.clock.Now();
   if (versions_ != nullptr && !TRY(LoadNewestVersion())) {
     if (log_->next_sequence() > 1 && log_->first() > 0)
       return Error{Code::kCorrupt, Str(options_.directory,

@@ -47,7 +47,7 @@ std::string Where::Text() const {
 
 Result<simdjson::dom::object> JsonBody::Parse(std::string_view text) {
   padded_.Resize(text.size() + simdjson::SIMDJSON_PADDING);
-  std::memcpy(padded_.data(), text.data(), text.size());
+  text.copy(padded_.data(), text.size());
   std::memset(padded_.data() + text.size(), ' ', simdjson::SIMDJSON_PADDING);
   simdjson::error_code error = simdjson::SUCCESS;
   // The parser counts the document itself as a level.

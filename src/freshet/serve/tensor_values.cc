@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace freshet::serve {
@@ -18,36 +19,31 @@ Error BadValue(const InputTensor& tensor, std::uint64_t at, std::string_view fou
   return {Code::kBadInput, Str(tensor.where().Text(), "value ", at, " is ", found, ", expected ", expected)};
 }
 
-// Calls take(element) for every value in order, until it returns false; then `at` is the number of that value.
+// A value in JSON that is not what it should be.
+struct Wrong {
+  std::uint64_t at;
+  element value;
+};
+
+// Calls take(element) for every value in order, until it returns false: then that value is the wrong one.
 template <class Take>
-bool EachOf(array data, std::size_t dimensions_left, std::uint64_t& at, Take& take) {
-  if (dimensions_left > 1) {
-    for (const element inner : data)
-      if (!EachOf(inner.get_array().value_unsafe(), dimensions_left - 1, at, take)) return false;
-    return true;
-  }
+std::optional<Wrong> EachIn(array data, std::size_t dimensions_left, std::uint64_t& at, Take& take) {
   for (const element value : data) {
+    if (dimensions_left > 1) {
+      if (const auto wrong = EachIn(value.get_array().value_unsafe(), dimensions_left - 1, at, take)) return wrong;
+      continue;
+    }
     if (!take(value)) [[unlikely]]
-      return false;
+      return Wrong{at, value};
     ++at;
   }
-  return true;
+  return std::nullopt;
 }
 
-// Every value of a tensor in JSON. `take` writes one and says whether it was right; `expected` is what should be there.
 template <class Take>
-Result<void> EachInJson(const InputTensor& tensor, std::string_view expected, Take take) {
+std::optional<Wrong> EachInJson(const InputTensor& tensor, Take take) {
   std::uint64_t at = 0;
-  std::string found;
-  const auto taken = [&](element value) {
-    if (take(value)) [[likely]]
-      return true;
-    found = Shown(value);
-    return false;
-  };
-  if (EachOf(tensor.data, tensor.nested ? tensor.dimensions : 1, at, taken)) [[likely]]
-    return {};
-  return BadValue(tensor, at, found, expected);
+  return EachIn(tensor.data, tensor.nested ? tensor.dimensions : 1, at, take);
 }
 
 // A value of a binary tensor whose values are T.
@@ -98,7 +94,7 @@ Result<void> ReadFloating(const InputTensor& tensor, Null null, data::Buffer<T>&
     if (tensor.type == Datatype::kFp32) return ReadBinaryFloating<float>(tensor, to);
     return ReadBinaryFloating<double>(tensor, to);
   }
-  return EachInJson(tensor, "a finite number", [&](element value) {
+  const auto wrong = EachInJson(tensor, [&](element value) {
     double number = 0;
     if (value.get(number) != simdjson::SUCCESS) [[unlikely]] {
       *to++ = std::numeric_limits<T>::quiet_NaN();
@@ -107,6 +103,8 @@ Result<void> ReadFloating(const InputTensor& tensor, Null null, data::Buffer<T>&
     *to = static_cast<T>(number);
     return std::isfinite(*to++);
   });
+  if (wrong) return BadValue(tensor, wrong->at, Shown(wrong->value), "a finite number");
+  return {};
 }
 
 // Calls work.template operator()<T>() with the type of whole numbers that the tensor has.
@@ -135,12 +133,14 @@ auto WithWholeType(Datatype type, Work work) {
 template <class T>
 Result<void> ReadWholesOf(const InputTensor& tensor, std::int64_t* to) {
   if (!tensor.binary) {
-    return EachInJson(tensor, Str("a whole number within ", Name(tensor.type)), [&](element value) {
+    const auto wrong = EachInJson(tensor, [&](element value) {
       std::int64_t number = 0;
       const bool right = value.get(number) == simdjson::SUCCESS && std::in_range<T>(number);
       *to++ = number;
       return right;
     });
+    if (!wrong) return {};
+    return BadValue(tensor, wrong->at, Shown(wrong->value), Str("a whole number within ", Name(tensor.type)));
   }
   for (std::uint64_t i = 0; i < tensor.count; ++i) {
     const T value = BinaryAt<T>(tensor, i);
@@ -152,12 +152,14 @@ Result<void> ReadWholesOf(const InputTensor& tensor, std::int64_t* to) {
 
 Result<void> ReadBools(const InputTensor& tensor, std::int64_t* to) {
   if (!tensor.binary) {
-    return EachInJson(tensor, "true or false", [&](element value) {
+    const auto wrong = EachInJson(tensor, [&](element value) {
       bool truth = false;
       const bool right = value.get(truth) == simdjson::SUCCESS;
       *to++ = truth;
       return right;
     });
+    if (!wrong) return {};
+    return BadValue(tensor, wrong->at, Shown(wrong->value), "true or false");
   }
   for (std::uint64_t i = 0; i < tensor.count; ++i) {
     to[i] = static_cast<unsigned char>(tensor.bytes[i]);
@@ -221,12 +223,13 @@ Result<std::span<const std::string_view>> ReadTexts(const InputTensor& tensor, N
   if (tensor.binary) {
     TRY(ReadBinaryTexts(tensor, memory.texts));
   } else {
-    TRY(EachInJson(tensor, "a string", [&](element value) {
+    const auto wrong = EachInJson(tensor, [&](element value) {
       std::string_view text;
       const bool right = value.get(text) == simdjson::SUCCESS || (null == Null::kMissing && value.is_null());
       memory.texts.push_back(text);
       return right;
-    }));
+    });
+    if (wrong) return BadValue(tensor, wrong->at, Shown(wrong->value), "a string");
   }
   return std::span<const std::string_view>(memory.texts);
 }
