@@ -17,8 +17,8 @@ build: deps  ## the program, in build/release
 	@rm -f build.log
 	@cmake --build --preset release -j $(JOBS) --target freshet
 
-demo: build  ## trains two models on made-up data and draws their learning curves
-	@scripts/demo $(FRESHET)
+demo: build  ## trains, compares ways of keeping a model up to date, serves one on a drifting stream (STAY=1: leaves it up)
+	@STAY=$(STAY) scripts/demo $(FRESHET)
 
 test: deps  ## builds everything and runs the tests
 	@cmake --preset release

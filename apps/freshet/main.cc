@@ -21,7 +21,7 @@ std::atomic<int> g_signal{0};
 void OnSignal(int signal) {
   if (g_stop.exchange(true)) _exit(128 + signal);  // the second time means now
   g_signal = signal;
-  const char text[] = "\nstopping, writing a checkpoint if there is one to write (again to force)\n";
+  const char text[] = "\nstopping; what is to be kept is being written (again to force)\n";
   (void)!write(2, text, sizeof text - 1);
 }
 

@@ -18,10 +18,12 @@ Json JsonOf(const Moment& m) {
           {"kept", Str(m.kept)},
           {"recent_error", m.recent_error},
           {"mean_error", m.mean_error},
+          {"rows", m.rows},
           {"observations", m.observations},
           {"buffered", m.buffered},
           {"iterations", m.iterations},
           {"drifts", m.drifts},
+          {"roll_backs", m.roll_backs},
           {"predictions_per_second", m.predictions_per_second},
           {"p99_seconds", m.p99_seconds},
           {"training", m.training}};
@@ -80,7 +82,7 @@ void ServedModel::ObserveFeedback(const deploy::LearnReply& reply) {
   expired_.Add(reply.expired);
 }
 
-// The requests since the last tick, from what the histogram has gained.
+// What was asked since the last tick: rows, and how long requests took by what the histogram has gained.
 ServedModel::Load ServedModel::MeasureLoad() {
   const auto now = clock_.Now();
   const double seconds = std::max(1e-3, base::Seconds(now - last_tick_));
@@ -102,7 +104,10 @@ ServedModel::Load ServedModel::MeasureLoad() {
     }
     return duration_.bounds().back();
   };
-  return {static_cast<double>(count) / seconds, quantile(0.5), quantile(0.99)};
+  const std::uint64_t predictions = predictions_.value();
+  const double rows = static_cast<double>(predictions - last_predictions_);
+  last_predictions_ = predictions;
+  return {rows / seconds, quantile(0.5), quantile(0.99)};
 }
 
 Moment ServedModel::Tick() {
@@ -130,10 +135,12 @@ Moment ServedModel::Tick() {
     if (const auto kept = deployment_->versions()->list(); !kept.empty()) moment.kept = kept.back().id;
   moment.recent_error = stats.quality.recent;
   moment.mean_error = stats.quality.mean();
+  moment.rows = stats.quality.rows;
   moment.observations = stats.observations;
   moment.buffered = stats.buffered;
   moment.iterations = stats.iterations;
   moment.drifts = stats.drifts;
+  moment.roll_backs = stats.roll_backs;
   moment.predictions_per_second = load.per_second;
   moment.p99_seconds = load.p99_seconds;
   moment.training = stats.training;

@@ -17,7 +17,8 @@ struct Moment {
   double time = 0;                      // seconds since 1970
   std::uint64_t version = 0, kept = 0;  // what answers; the newest kept version
   double recent_error = 0, mean_error = 0;
-  std::uint64_t observations = 0, buffered = 0, iterations = 0, drifts = 0;
+  double rows = 0;  // that mean_error is the mean of: what lies between two moments can be told from both
+  std::uint64_t observations = 0, buffered = 0, iterations = 0, drifts = 0, roll_backs = 0;
   double predictions_per_second = 0, p99_seconds = 0;
   bool training = false;
   std::string ToJson() const;
@@ -48,7 +49,8 @@ class ServedModel {
 
  private:
   struct Load {
-    double per_second = 0, p50_seconds = 0, p99_seconds = 0;
+    double per_second = 0;                    // rows predicted
+    double p50_seconds = 0, p99_seconds = 0;  // of requests; the upper end of a bucket
   };
   Load MeasureLoad();
 
@@ -65,7 +67,7 @@ class ServedModel {
   // Tick's.
   std::vector<std::uint64_t> last_buckets_;
   base::Clock::Duration last_tick_;
-  std::uint64_t last_steps_ = 0, last_samples_ = 0;
+  std::uint64_t last_predictions_ = 0, last_steps_ = 0, last_samples_ = 0;
 
   mutable std::mutex mutex_;  // guards what is below
   Load load_;
