@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "inspect_state.h"
 #include "model/model_file.h"
 #include "verb.h"
 
@@ -43,15 +45,18 @@ Json TopWeights(const model::TrainedModel& trained, std::size_t count) {
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;
-  std::uint64_t top = 10;
+  std::uint64_t top = 10, records = 0;
   bool json = false;
   base::Settings settings;
   settings.Group("What");
-  settings.Add("model", &paths, "the model file", {.letter = 'i', .value = "FILE", .positional = true});
+  settings.Add("model", &paths, "the model file, or the directory of a deployment (STATE/MODEL)",
+               {.letter = 'i', .value = "FILE", .positional = true});
   settings.Add("top", &top, "how many of the largest weights to show", {.value = "N"});
+  settings.Add("records", &records, "of a deployment: show so many of the last records of its journal", {.value = "N"});
   settings.Add("json", &json, "as one JSON object");
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (paths.size() != 1) return Error{Code::kInvalid, "name one model file"};
+  if (std::filesystem::is_directory(paths[0])) return InspectState(door, paths[0], records, json);
   optimize::HeapMemory memory;
   const auto trained = TRY(model::LoadModel(door.files, paths[0], memory));
   Json out;
@@ -89,9 +94,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-extern const Verb kInspect = {"inspect", "what is in a model file", "MODEL",
-                              "  freshet inspect a9a.model\n"
-                              "  freshet inspect --json a9a.model | jq .blocks\n",
-                              Run};
+extern const Verb kInspect = {
+    "inspect", "what is in a model file, or in the state of a deployment", "MODEL | STATE/NAME",
+    "  freshet inspect a9a.model\n"
+    "  freshet inspect --json a9a.model | jq .blocks\n"
+    "  freshet inspect freshet-state/ctr --records 5    its versions and the end of its journal\n",
+    Run};
 
 }  // namespace freshet::cli

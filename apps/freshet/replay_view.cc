@@ -92,7 +92,7 @@ void ReplayView::Done() {
 std::string ReplayText(const deploy::ReplayReport& report, const std::string& error_name) {
   const auto summaries = deploy::Summarise(report);
   const bool several = report.runs.size() > summaries.size(), velox = summaries[0].error_to_velox.has_value();
-  const std::size_t wide = several ? 17 : 10;
+  const std::size_t wide = several ? 17 : 15;
   std::string out = Str(Left("method", 12), Right(error_name, wide), Right("at the end", wide), Right("steps", 13),
                         Right("seconds", 10), Right("iterations", 12), Right("longest", 10));
   if (velox) out += Str(Right("error/velox", 13), Right("steps/velox", 13));
