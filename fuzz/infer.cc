@@ -69,7 +69,13 @@ void Answer(const serve::Signature& signature, const serve::InferRequest& reques
   CHECK(nlohmann::json::accept(answer.substr(0, json_bytes.value().value_or(answer.size()))));
 }
 
-void Parse(const serve::Body& body, data::Description description) {
+// One of each for all models, as a thread that serves them would have.
+struct Parsers {
+  serve::InferParser infer;
+  serve::LearnParser learn;
+};
+
+void Parse(const serve::Body& body, data::Description description, Parsers& parsers) {
   model::ModelConfig config;
   config.kind = description.format == "ratings" ? "factorization" : "linear";
   config.loss = description.format == "ratings" ? "squared" : "logistic";
@@ -77,25 +83,23 @@ void Parse(const serve::Body& body, data::Description description) {
   config.features = description.features;
   const auto model = model::Model::Make(config).value();
   const serve::Signature signature(description, *model);
-  serve::InferParser infer_parser;
   serve::InferRequest infer;
-  serve::LearnParser learn_parser;
   serve::LearnRequest learn;
   serve::FeedbackRequest feedback;
-  if (const auto parsed = infer_parser.Parse(body, signature, infer); parsed.ok()) {
+  if (const auto parsed = parsers.infer.Parse(body, signature, infer); parsed.ok()) {
     CheckRows(infer.rows, infer.names);
     Answer(signature, infer);
   } else {
     CheckError(parsed.error());
   }
-  if (const auto parsed = learn_parser.Parse(body, signature, learn); parsed.ok()) {
+  if (const auto parsed = parsers.learn.Parse(body, signature, learn); parsed.ok()) {
     CheckRows(learn.rows, learn.names);
     CHECK(learn.ids.empty() || learn.ids.size() == learn.rows.size());
     data::AddNames(learn.names, description, learn.rows);
   } else {
     CheckError(parsed.error());
   }
-  if (const auto parsed = learn_parser.ParseFeedback(body.bytes, signature, feedback); !parsed.ok())
+  if (const auto parsed = parsers.learn.ParseFeedback(body.bytes, signature, feedback); !parsed.ok())
     CheckError(parsed.error());
 }
 
@@ -112,7 +116,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   serve::Body body{input.substr(std::min(line + 1, size))};
   if (const auto json_bytes = serve::ParseJsonBytes(input.substr(0, line)); json_bytes.ok())
     body.json_bytes = json_bytes.value();
-  for (const char* const format : {"idx", "libsvm", "vw", "csv", "ratings"}) Parse(body, Described(format));
+  Parsers parsers;
+  for (const char* const format : {"idx", "libsvm", "vw", "csv", "ratings"}) Parse(body, Described(format), parsers);
   CheckControl(serve::ParseRollBack(body.bytes));
   CheckControl(serve::ParseIterate(body.bytes));
   CheckControl(serve::ParseDataset(body.bytes));

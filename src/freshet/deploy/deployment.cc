@@ -321,20 +321,21 @@ bool Deployment::Turn() {
   if (!learns.empty()) CommitAndAnswer(learns);
   for (const Command& command : commands) command();
   if (finished) FinishJob();
-  const auto before = job_;
-  Decide();
+  const bool starting = starting_.has_value();
+  if (!starting) Decide();
+  const bool started = GoOnStarting();
   bool published = true;
   if (models_->dirty()) {
-    const auto started = env_.clock.Now();
+    const auto began = env_.clock.Now();
     auto done = models_->Publish(applied_ == 0 ? 0 : applied_ - 1);
     if (!done.ok()) Problem(done.error());
     published = done.ok() && done.value();
-    const double took = base::Seconds(env_.clock.Now() - started);
+    const double took = base::Seconds(env_.clock.Now() - began);
     const std::lock_guard lock(stats_mutex_);
     stats_.publish_seconds_max = std::max(stats_.publish_seconds_max, took);
     if (published) stats_.published = Now();
   }
-  const bool busy = !learns.empty() || !commands.empty() || finished || job_ != before || !published;
+  const bool busy = !learns.empty() || !commands.empty() || finished || started || !published;
   if (busy) UpdateStats();
   return busy;
 }

@@ -193,6 +193,8 @@ class Deployment {
   void KeepVitals(const VersionInfo& info);
   void StartIteration(Reason reason);
   void StartVersion(std::string_view origin);
+  bool GoOnStarting();
+  base::Clock::Duration VersionGap() const;
   void Import(std::string path, Done done);
   bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
   bool learns() const { return options_.method >= Method::kBaselinePlus; }
@@ -226,6 +228,11 @@ class Deployment {
   std::vector<std::string> datasets_;  // JSON of each that joined
   std::vector<std::pair<std::uint64_t, std::uint64_t>> discards_;
   std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log
+  struct Starting {
+    Reason reason;       // of an iteration
+    std::string origin;  // of a version; "": it is an iteration
+  };
+  std::optional<Starting> starting_;
   std::shared_ptr<Job> job_;
   base::Clock::Duration last_version_{};
   data::Rows fresh_;
@@ -235,6 +242,7 @@ class Deployment {
 
   std::atomic<double> load_rate_{0}, load_p99_{0};
   std::atomic<std::uint64_t> waiting_rows_{0};
+  std::atomic<std::int64_t> saving_{0};  // nanoseconds that the last version took to write
 
   std::mutex inbox_mutex_;  // guards the inbox
   std::vector<Learn> learns_;

@@ -88,7 +88,6 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   job->passes = json.at("passes");
   job->scale = json.at("scale");
   job->seed = json.at("seed");
-  const auto started = env_.clock.Now();
   const std::uint64_t first = json.at("first");
   job->numbers = job->retrain ? data_->TakeEverything(job->seed, first) : data_->TakeIteration(job->seed, first);
   if (job->retrain) {
@@ -100,11 +99,6 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   job->description = models_->description();
   job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, learned_, quality_.recent, Now(),
                false};
-  {
-    const double took = base::Seconds(env_.clock.Now() - started);
-    const std::lock_guard lock(stats_mutex_);
-    stats_.copy_seconds = std::max(stats_.copy_seconds, took);
-  }
   scheduler_.OnStart(env_.clock.Now());
   job_ = std::move(job);
   if (!recovering_) PostJob();
@@ -152,9 +146,7 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
   since_version_ = 0;
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
   const VersionInfo info{sequence, json.at("origin"), sequence + 1, learned_, quality_.recent, Now(), false};
-  auto copy = TRY(models_->NewState());
-  TRY(copy->CopyFrom(models_->state()));
-  std::shared_ptr<State> state = std::move(copy);
+  std::shared_ptr<State> state = TRY(models_->Copy());
   background_.Post([this, info, state, description = models_->description(), vitals = SaveVitals()] {
     auto saved = versions_->Save(info, *model_, *state, description);
     if (saved.ok()) saved = versions_->SaveVitals(info, vitals);
@@ -167,6 +159,7 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
 Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
   DropJob();
+  starting_.reset();
   const std::uint64_t id = json.at("version");
   std::uint64_t from = 0, to = 0;
   if (json.contains("discard")) {

@@ -9,21 +9,59 @@
 
 namespace freshet::deploy {
 
+// An iteration or a version begins with a copy of the state, taken a piece a turn so that observations go on being learned
+// in between; the record that says so is written when the copy is complete.
 void Deployment::StartIteration(Reason reason) {
-  const bool retrain = options_.method == Method::kVelox;
-  const bool keep = versions_ != nullptr && env_.clock.Now() - last_version_ >= options_.version_gap;
-  const Json plan = {{"kind", retrain ? "retrain" : "iterate"},
-                     {"reason", Text(reason)},
-                     {"seed", base::Hash64(options_.seed ^ (log_->next_sequence() << 20))},
-                     {"rate", data_->rate().value()},
-                     {"scale", retrain ? 1.0 : options_.iteration_scale},
-                     {"passes", retrain ? options_.retrain_epochs : 1},
-                     {"first", log_->first()},
-                     {"keep", keep}};
-  auto logged = Log(RecordKind::kIterationStart, plan.dump());
-  if (!logged.ok()) return Problem(logged.error());
+  if (!starting_) starting_ = {{reason, ""}};
+}
+
+void Deployment::StartVersion(std::string_view origin) {
+  if (!starting_) starting_ = {{Reason::kNone, std::string(origin)}};
+}
+
+bool Deployment::GoOnStarting() {
+  if (!starting_) return false;
+  const bool retrain = starting_->origin.empty() && options_.method == Method::kVelox;
+  if (!retrain) {  // a retraining begins with nothing
+    constexpr std::uint64_t kBytesATurn = 2 << 20;
+    const auto began = env_.clock.Now();
+    auto complete = models_->CopySome(kBytesATurn);
+    {
+      const double took = base::Seconds(env_.clock.Now() - began);
+      const std::lock_guard lock(stats_mutex_);
+      stats_.copy_seconds = std::max(stats_.copy_seconds, took);
+    }
+    if (!complete.ok()) Problem(complete.error());
+    if (complete.ok() && !complete.value()) return true;
+  }
+  const Starting starting = *std::exchange(starting_, std::nullopt);
+  if (!starting.origin.empty()) {
+    const std::string json = Json({{"origin", starting.origin}}).dump();
+    auto logged = Log(RecordKind::kVersion, json);
+    if (!logged.ok()) return Problem(logged.error()), true;
+    if (auto applied = ApplyVersion(logged.value(), json); !applied.ok()) Problem(applied.error());
+    return true;
+  }
+  const bool keep = versions_ != nullptr && env_.clock.Now() - last_version_ >= VersionGap();
+  const std::string plan = Json({{"kind", retrain ? "retrain" : "iterate"},
+                                 {"reason", Text(starting.reason)},
+                                 {"seed", base::Hash64(options_.seed ^ (log_->next_sequence() << 20))},
+                                 {"rate", data_->rate().value()},
+                                 {"scale", retrain ? 1.0 : options_.iteration_scale},
+                                 {"passes", retrain ? options_.retrain_epochs : 1},
+                                 {"first", log_->first()},
+                                 {"keep", keep}})
+                               .dump();
+  auto logged = Log(RecordKind::kIterationStart, plan);
+  if (!logged.ok()) return Problem(logged.error()), true;
   if (keep) last_version_ = env_.clock.Now();
-  if (auto applied = ApplyStart(logged.value(), plan.dump()); !applied.ok()) Problem(applied.error());
+  if (auto applied = ApplyStart(logged.value(), plan); !applied.ok()) Problem(applied.error());
+  return true;
+}
+
+// Versions of large models take long to write: no more than a tenth of the time goes into it.
+base::Clock::Duration Deployment::VersionGap() const {
+  return std::max(options_.version_gap, base::Clock::Duration(10 * saving_.load(std::memory_order_relaxed)));
 }
 
 void Deployment::PostJob() {
@@ -40,8 +78,11 @@ void Deployment::RunJob(Job& job) {
     job.report =
         TRY(runtime_.Run(*model_, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
     job.seconds = base::Seconds(env_.clock.Now() - started);
-    if (job.keep && versions_ != nullptr && !versions_->Find(job.start))
+    if (job.keep && versions_ != nullptr && !versions_->Find(job.start)) {
+      const auto saving = env_.clock.Now();
       TRY(versions_->Save(job.info, *model_, *job.state, job.description));
+      saving_.store((env_.clock.Now() - saving).count(), std::memory_order_relaxed);
+    }
     if (recovering_) return {};
     constexpr std::uint64_t kFew = 256;
     for (int round = 0; round < 20 && log_->end_sequence() > job.applied + kFew; ++round)
@@ -107,13 +148,6 @@ void Deployment::KeepVitals(const VersionInfo& info) {
     if (journal_ == nullptr) return;
     if (auto dropped = journal_->Retain(needed, now); !dropped.ok()) Problem(dropped.error());
   });
-}
-
-void Deployment::StartVersion(std::string_view origin) {
-  const Json json = {{"origin", origin}};
-  auto logged = Log(RecordKind::kVersion, json.dump());
-  if (!logged.ok()) return Problem(logged.error());
-  if (auto applied = ApplyVersion(logged.value(), json.dump()); !applied.ok()) Problem(applied.error());
 }
 
 void Deployment::PostCommand(Command command) {

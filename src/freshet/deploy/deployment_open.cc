@@ -235,7 +235,10 @@ Result<void> Deployment::Close() {
   while (background_.RunOne()) continue;
   (void)Turn();
   if (journal_ == nullptr) return {};
-  if (learns() && log_->next_sequence() > 1 && since_version_ > 0) StartVersion("stop");
+  if (learns() && log_->next_sequence() > 1 && since_version_ > 0) {
+    StartVersion("stop");
+    while (GoOnStarting()) continue;
+  }
   while (background_.RunOne()) continue;
   return journal_->Sync();
 }

@@ -1,5 +1,7 @@
 #include "deploy/model_manager.h"
 
+#include <algorithm>
+
 #include "deploy/quality.h"
 #include "train/trainer.h"
 
@@ -32,11 +34,16 @@ Result<void> ModelManager::Begin(const optimize::Parameters* weights) {
 
 Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores) {
   const double loss = TRY(state_->Learn(model_, rows, scores));
-  if (!serves_) return loss;
+  if (!serves_ && !copying_) return loss;
   for (auto& set : touched_) set.Clear();
   model_.Touch(state_->parameters, rows.batch(), touched_);
-  publisher_.Touch(touched_);
-  dirty_ = true;
+  if (serves_) publisher_.Touch(touched_);
+  dirty_ = serves_;
+  if (copying_) {
+    copying_->complete = false;
+    for (std::size_t b = 0; b < touched_.size(); ++b)
+      for (const std::uint32_t row : touched_[b].rows()) copying_->touched[b].Add(row);
+  }
   return loss;
 }
 
@@ -48,12 +55,58 @@ Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& score
   return model_.LossOf(state_->parameters, batch, workspace_, scores);
 }
 
-Result<std::unique_ptr<State>> ModelManager::Copy() {
+Result<std::unique_ptr<State>> ModelManager::StateToCopyInto() {
   std::unique_ptr<State> copy = std::move(spare_);
   if (copy == nullptr || !copy->CanTake(*state_)) copy = TRY(NewState());
-  if (!copy->CanTake(*state_)) return Error{Code::kInvalid, "a new copy has more rows than the model"};
+  CHECK(copy->CanTake(*state_));
+  return copy;
+}
+
+Result<std::unique_ptr<State>> ModelManager::Copy() {
+  if (copying_ && copying_->complete) {
+    auto copy = std::move(copying_->state);
+    copying_.reset();
+    return copy;
+  }
+  copying_.reset();
+  auto copy = TRY(StateToCopyInto());
   TRY(copy->CopyFrom(*state_));
   return copy;
+}
+
+Result<bool> ModelManager::CopySome(std::uint64_t bytes) {
+  const std::size_t blocks = state_->parameters.blocks();
+  if (!copying_) {
+    copying_.emplace();
+    copying_->state = TRY(StateToCopyInto());
+    copying_->copied.resize(blocks, 0);
+    copying_->touched.resize(blocks);
+  }
+  Copying& c = *copying_;
+  for (; c.block < blocks; ++c.block) {
+    const std::uint64_t width = state_->parameters.stride(c.block) * sizeof(float) *
+                                (1 + static_cast<std::uint64_t>(state_->optimizer->slots()));
+    while (c.copied[c.block] < state_->parameters.rows(c.block)) {
+      if (bytes == 0) return false;
+      const std::uint64_t first = c.copied[c.block];
+      const std::uint64_t last =
+          std::min(state_->parameters.rows(c.block), first + std::max<std::uint64_t>(1, bytes / width));
+      TRY(c.state->CopyRows(*state_, c.block, first, last));
+      bytes -= std::min(bytes, (last - first) * width);
+      c.copied[c.block] = last;
+    }
+  }
+  for (std::size_t b = 0; b < blocks; ++b) {  // what has changed, or was added, since it was copied
+    const std::uint64_t rows = state_->parameters.rows(b);
+    TRY(c.state->CopyRows(*state_, b, c.copied[b], rows));
+    for (const std::uint32_t row : c.touched[b].rows())
+      if (row < c.copied[b]) TRY(c.state->CopyRows(*state_, b, row, row + 1));
+    c.copied[b] = rows;
+    c.touched[b].Clear();
+  }
+  c.state->CopyRest(*state_);
+  c.complete = true;
+  return true;
 }
 
 Result<std::vector<std::unique_ptr<Edition>>> ModelManager::Editions(const State& state,
@@ -68,6 +121,7 @@ Result<void> ModelManager::TakeOver(std::unique_ptr<State> state, std::vector<st
   if (serves_ && editions.empty()) editions = TRY(Editions(*state, description_));
   if (serves_) publisher_.Replace(std::move(editions), touched);
   spare_ = std::exchange(state_, std::move(state));
+  copying_.reset();  // it was of the state before
   dirty_ = serves_;
   return {};
 }

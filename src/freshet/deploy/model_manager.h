@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "deploy/publisher.h"
@@ -36,8 +37,10 @@ class ModelManager {
   // Trains on rows of the history and publishes the outcome: Copy, Runtime::Run and TakeOver in one, on this thread.
   Result<WorkReport> UpdateIteration(Runtime& runtime, const History& history, const Work& work, std::uint64_t version);
 
-  // A copy of the state, to be trained by somebody else.
+  // A copy of the state, to be trained by somebody else: at once, or a few megabytes at a time while learning goes on.
+  // CopySome is called until it says that the copy is complete; Copy, called right then, hands it over.
   Result<std::unique_ptr<State>> Copy();
+  Result<bool> CopySome(std::uint64_t bytes);
   Result<std::unique_ptr<State>> NewState() const;
   // Another state takes over. Its editions were made from it (Editions) before the rows in `touched` changed; none:
   // they are made here.
@@ -60,6 +63,16 @@ class ModelManager {
   double ErrorRate(int slot, data::Rows& rows) const;
 
  private:
+  // A copy on its way: blocks before `block` and rows before `row` of it are copied; `touched` have changed since.
+  struct Copying {
+    std::unique_ptr<State> state;
+    std::size_t block = 0;
+    std::vector<std::uint64_t> copied;  // rows, by block
+    optimize::RowSets touched;
+    bool complete = false;
+  };
+  Result<std::unique_ptr<State>> StateToCopyInto();
+
   const model::Model& model_;
   data::Description description_;  // dictionaries grow as names come; moments are the state's
   const optimize::OptimizerOptions options_;
@@ -67,6 +80,7 @@ class ModelManager {
   const bool serves_;
   Publisher publisher_;
   std::unique_ptr<State> state_, spare_;
+  std::optional<Copying> copying_;
   optimize::RowSets touched_;
   model::Workspace workspace_;
   bool dirty_ = false;  // learned, not published

@@ -54,6 +54,7 @@ class Run {
     run_.steps = start.steps;
     run_.seconds = start.seconds;
     const auto began = env_.clock.Now();
+    next_point_ = course_.initial() + (course_.size() - course_.initial()) / kPoints;
     const std::size_t last_tenth = course_.size() - (course_.size() - course_.initial()) / 10;
     for (std::size_t arrival = 0; arrival < course_.initial(); ++arrival)
       if (course_.tested(arrival)) test_.Add(arrival);

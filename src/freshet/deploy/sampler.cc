@@ -11,8 +11,9 @@ struct Entry {
   std::unique_ptr<Sampler> (*make)(const SamplerOptions& options, std::uint64_t seed);
 };
 constexpr Entry kRegistry[] = {
-    {"uniform", MakeUniformSampler},     {"recent", MakeRecentSampler}, {"window", MakeWindowSampler},
-    {"reservoir", MakeReservoirSampler}, {"hard", MakeHardSampler},     {"none", MakeNoSampler},
+    {"uniform", MakeUniformSampler}, {"sweep", MakeSweepSampler},         {"recent", MakeRecentSampler},
+    {"window", MakeWindowSampler},   {"reservoir", MakeReservoirSampler}, {"hard", MakeHardSampler},
+    {"none", MakeNoSampler},
 };
 
 const Entry* Find(std::string_view kind) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,6 +26,8 @@ struct SamplerOptions {
 // oldest.
 //
 //   uniform    every row has the same chance
+//   sweep      every row is drawn once before any is drawn again, in an order that looks random; rows that have come
+//              since the last draw join those not drawn yet
 //   recent     a row's chance to be drawn halves with every half_life * end rows of age; where that would be above 1,
 //              the newest rows are taken for certain
 //   window     every one of the newest window_rows has the same chance, older rows have none
@@ -36,8 +39,9 @@ struct SamplerOptions {
 //              Rows whose loss is 0, negative or not finite are never drawn.
 //   none       draws nothing
 //
-// Threads:  none of its own; Draw is const and may run in several threads, but not beside Observe or Load.
-// Blocking: never. Draw takes time in proportion to `count`, whatever `end` is; hard, to the rows it holds.
+// Threads:  none of its own; one thread at a time.
+// Blocking: never. Draw takes time in proportion to `count`, whatever `end` is; hard, to the rows it holds; sweep, to
+//           the draws of a sweep as well.
 // Failure:  CHECKs that numbers are observed in rising order.
 class Sampler {
  public:
@@ -49,14 +53,22 @@ class Sampler {
   virtual std::string_view name() const = 0;
   // A row of the history: each once, in order, with the loss of the prediction made before it was learned.
   virtual void Observe(std::uint64_t /*number*/, double /*loss*/) {}
+  // Rows before `begin` are not drawn any more. To be told again after Load.
+  void Forget(std::uint64_t begin) { begin_ = std::max(begin_, begin); }
   // Replaces `numbers` by `count` different numbers below `end` in random order; by fewer when there are fewer.
   virtual void Draw(std::uint64_t end, std::uint64_t count, base::Random& random,
-                    std::vector<std::uint64_t>& numbers) const = 0;
+                    std::vector<std::uint64_t>& numbers) = 0;
 
   // All it remembers. A sampler with the same options and seed that loads it goes on as this one would.
   virtual std::vector<std::uint64_t> Save() const { return {}; }
   // False, and nothing has changed, when the state does not fit these options or cannot come from Save.
   [[nodiscard]] virtual bool Load(std::span<const std::uint64_t> state) { return state.empty(); }
+
+ protected:
+  std::uint64_t begin() const { return begin_; }  // older rows are forgotten
+
+ private:
+  std::uint64_t begin_ = 0;
 };
 
 }  // namespace freshet::deploy

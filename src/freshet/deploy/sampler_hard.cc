@@ -51,11 +51,12 @@ class HardSampler final : public Sampler {
     Keep({LogExponential(random) - log_weight, log_weight, number});
   }
 
-  void Draw(uint64_t end, uint64_t count, base::Random& random, std::vector<uint64_t>& numbers) const override {
+  void Draw(uint64_t end, uint64_t count, base::Random& random, std::vector<uint64_t>& numbers) override {
     std::vector<std::pair<double, uint64_t>> keyed;
     keyed.reserve(held_.size());
     for (const Held& row : held_)
-      if (row.number < end) keyed.emplace_back(LogExponential(random) - row.log_weight + LogChanceOf(row), row.number);
+      if (row.number >= begin() && row.number < end)
+        keyed.emplace_back(LogExponential(random) - row.log_weight + LogChanceOf(row), row.number);
     count = std::min<uint64_t>(count, keyed.size());
     const auto last = keyed.begin() + static_cast<std::ptrdiff_t>(count);
     std::nth_element(keyed.begin(), last, keyed.end());

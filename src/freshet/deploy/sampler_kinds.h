@@ -10,6 +10,7 @@ namespace freshet::deploy {
 
 using SamplerPtr = std::unique_ptr<Sampler>;
 SamplerPtr MakeUniformSampler(const SamplerOptions& options, std::uint64_t seed);
+SamplerPtr MakeSweepSampler(const SamplerOptions& options, std::uint64_t seed);
 SamplerPtr MakeRecentSampler(const SamplerOptions& options, std::uint64_t seed);
 SamplerPtr MakeWindowSampler(const SamplerOptions& options, std::uint64_t seed);
 SamplerPtr MakeReservoirSampler(const SamplerOptions& options, std::uint64_t seed);

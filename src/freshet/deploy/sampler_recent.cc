@@ -40,25 +40,27 @@ class RecentSampler final : public Sampler {
   explicit RecentSampler(double half_life) : half_life_(half_life) {}
 
   std::string_view name() const override { return "recent"; }
-  void Draw(uint64_t end, uint64_t count, base::Random& random, std::vector<uint64_t>& numbers) const override {
+  void Draw(uint64_t end, uint64_t count, base::Random& random, std::vector<uint64_t>& numbers) override {
     numbers.clear();
-    count = std::min(count, end);
+    const uint64_t rows = end - std::min(begin(), end);
+    count = std::min(count, rows);
     if (count == 0) return;
     numbers.reserve(count);
     const double decay = std::numbers::ln2 / (half_life_ * static_cast<double>(end));
-    const uint64_t certain = CertainRows(end, count, decay);
-    for (uint64_t age = 0; age < certain; ++age) numbers.push_back(end - 1 - age);
-    if (certain < count) DrawOlder(end - certain, count - certain, decay, random, numbers);
+    const uint64_t certain = CertainRows(rows, count, decay);
+    for (uint64_t age = 0; age < certain; ++age) numbers.push_back(rows - 1 - age);
+    if (certain < count) DrawOlder(rows - certain, count - certain, decay, random, numbers);
+    for (uint64_t& number : numbers) number += begin();
     Shuffle(numbers, random);
   }
 
  private:
   // The fewest rows to take for certain so that no other has a chance above 1.
-  static uint64_t CertainRows(uint64_t end, uint64_t count, double decay) {
+  static uint64_t CertainRows(uint64_t all, uint64_t count, double decay) {
     uint64_t low = 0, high = count;
     while (low < high) {
       const uint64_t middle = low + (high - low) / 2;
-      const auto others = static_cast<double>(count - middle), rows = static_cast<double>(end - middle);
+      const auto others = static_cast<double>(count - middle), rows = static_cast<double>(all - middle);
       if (others * -std::expm1(-decay) <= -std::expm1(-decay * rows))
         high = middle;
       else

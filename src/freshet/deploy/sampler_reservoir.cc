@@ -30,14 +30,14 @@ class ReservoirSampler final : public Sampler {
   }
 
   void Draw(std::uint64_t end, std::uint64_t count, base::Random& random,
-            std::vector<std::uint64_t>& numbers) const override {
+            std::vector<std::uint64_t>& numbers) override {
     count = std::min<std::uint64_t>(count, held_.size());
     numbers.clear();
     numbers.reserve(count);
     LazyShuffle shuffle(held_.size(), count);
     while (numbers.size() < count && shuffle.left() > 0) {
       const std::uint64_t number = held_[shuffle.Next(random)];
-      if (number < end) numbers.push_back(number);
+      if (number >= begin() && number < end) numbers.push_back(number);
     }
   }
 

@@ -13,7 +13,7 @@ inline std::unique_ptr<Sampler> NewSampler(SamplerOptions options, std::uint64_t
   return Sampler::Make(options, seed).value();
 }
 
-inline std::vector<std::uint64_t> Drawn(const Sampler& sampler, std::uint64_t end, std::uint64_t count,
+inline std::vector<std::uint64_t> Drawn(Sampler& sampler, std::uint64_t end, std::uint64_t count,
                                         base::Random& random) {
   std::vector<std::uint64_t> numbers;
   sampler.Draw(end, count, random, numbers);

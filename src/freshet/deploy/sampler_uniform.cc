@@ -13,8 +13,8 @@ class UniformSampler final : public Sampler {
 
   std::string_view name() const override { return name_; }
   void Draw(std::uint64_t end, std::uint64_t count, base::Random& random,
-            std::vector<std::uint64_t>& numbers) const override {
-    const std::uint64_t rows = std::min(end, window_rows_);
+            std::vector<std::uint64_t>& numbers) override {
+    const std::uint64_t rows = std::min(end - std::min(begin(), end), window_rows_);
     count = std::min(count, rows);
     numbers.clear();
     numbers.reserve(count);
@@ -30,7 +30,7 @@ class UniformSampler final : public Sampler {
 class NoSampler final : public Sampler {
  public:
   std::string_view name() const override { return "none"; }
-  void Draw(std::uint64_t, std::uint64_t, base::Random&, std::vector<std::uint64_t>& numbers) const override {
+  void Draw(std::uint64_t, std::uint64_t, base::Random&, std::vector<std::uint64_t>& numbers) override {
     numbers.clear();
   }
 };

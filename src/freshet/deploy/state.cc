@@ -22,18 +22,26 @@ bool State::CanTake(const State& other) const {
 
 Result<void> State::CopyFrom(const State& other) {
   CHECK(CanTake(other));
-  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
-    CHECK(parameters.stride(b) == other.parameters.stride(b));
-    TRY(parameters.Grow(b, other.parameters.rows(b)));
-    parameters.CopyRows(other.parameters, b, 0, other.parameters.rows(b));
-  }
-  TRY(optimizer->Follow(parameters));
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) TRY(CopyRows(other, b, 0, other.parameters.rows(b)));
+  CopyRest(other);
+  return {};
+}
+
+Result<void> State::CopyRows(const State& other, std::size_t b, std::uint64_t first, std::uint64_t last) {
+  CHECK(parameters.stride(b) == other.parameters.stride(b));
+  TRY(parameters.Grow(b, last));
+  parameters.CopyRows(other.parameters, b, first, last);
   const optimize::Parameters& from = other.optimizer->state();
-  for (std::size_t b = 0; b < from.blocks(); ++b) optimizer->state().CopyRows(from, b, 0, from.rows(b));
+  if (from.rows(b) == 0) return {};  // what the optimizer remembers lies beside the rows
+  TRY(optimizer->state().Grow(b, last));
+  optimizer->state().CopyRows(from, b, first, last);
+  return {};
+}
+
+void State::CopyRest(const State& other) {
   optimizer->SetScale(1);
   optimizer->SetStep(other.optimizer->step());
   moments = other.moments;
-  return {};
 }
 
 Result<double> State::Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores) {

@@ -24,6 +24,9 @@ class State {
   // never given back, so that this state must not have more of them: CanTake says so.
   bool CanTake(const State& other) const;
   Result<void> CopyFrom(const State& other);
+  // The same in pieces: rows first … last-1 of a block, and at the end what belongs to no block.
+  Result<void> CopyRows(const State& other, std::size_t b, std::uint64_t first, std::uint64_t last);
+  void CopyRest(const State& other);
 
   // Learns from raw rows that are new, one by one in order: each counts in the moments, then changes the weights. The
   // rows are standardised in place; `scores` gets what was predicted before each; returns the summed loss of that.

@@ -56,6 +56,8 @@ Result<std::unique_ptr<Versions>> Versions::Open(const base::Env& env, std::stri
         env.log.Error("version damaged", "file", path, "reason", problem.what());
       }
     }
+  if (const auto drafts = env.files.Glob(versions->directory_ + "/*.draft"); drafts.ok())
+    for (const std::string& path : drafts.value()) TRY(env.files.Remove(path));
   if (const auto models = env.files.Glob(versions->directory_ + "/*.model"); models.ok())
     for (const std::string& path : models.value())
       if (!env.files.Exists(path + ".vitals")) TRY(env.files.Remove(path));

@@ -210,9 +210,11 @@ void Api::Metadata(Exchange& exchange, ServedModel& model, const std::string& ve
   if (!version.empty()) {
     AppendJsonString(version, response.body);
   } else {
-    AppendJsonString(Str(model.deployment().stats().version), response.body);
+    const std::uint64_t current = model.deployment().stats().version;
+    AppendJsonString(Str(current), response.body);
     if (model.deployment().versions() != nullptr)
-      for (const auto& info : model.deployment().versions()->list()) response.body += Str(",\"", info.id, "\"");
+      for (const auto& info : model.deployment().versions()->list())
+        if (info.id != current) response.body += Str(",\"", info.id, "\"");
   }
   response.body += "],";
   {

@@ -1,5 +1,8 @@
 // The learning extension: observations, feedback, and what an operator may do.
 
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "serve/api_parts.h"
@@ -91,12 +94,17 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
       });
 }
 
-// A path is allowed when it names a file below one of the roots, without a way out of it.
+// A file below one of the roots, without a way out of it: neither by its name nor by a link.
 bool Api::MayRegister(const std::string& path) const {
-  if (path.find("..") != std::string::npos || path.find('\0') != std::string::npos) return false;
-  for (const std::string& root : options_.dataset_roots)
-    if (path.size() > root.size() + 1 && path.starts_with(root) && path[root.size()] == '/') return true;
-  return false;
+  const auto below = [this](const std::string& name) {
+    return std::any_of(options_.dataset_roots.begin(), options_.dataset_roots.end(), [&](const std::string& root) {
+      return name.size() > root.size() + 1 && name.starts_with(root) && name[root.size()] == '/';
+    });
+  };
+  if (path.find("..") != std::string::npos || !below(path)) return false;
+  std::error_code missing;  // then opening it says so
+  const auto real = std::filesystem::weakly_canonical(path, missing);
+  return missing || below(real.string());
 }
 
 void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_view) {

@@ -1,6 +1,5 @@
 #include "serve/http_connection.h"
 
-#include <openssl/crypto.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -11,14 +10,14 @@
 namespace freshet::serve {
 namespace {
 
-constexpr int kStepsPerTurn = 64;                 // then other connections have theirs
-constexpr std::size_t kWindowBytes = 8 << 10;     // room behind a head for what follows it
-constexpr std::size_t kProgressBytes = 64 << 10;  // so much of a body counts as a sign of life
+constexpr int kStepsPerTurn = 64;              // then other connections have theirs
+constexpr std::size_t kWindowBytes = 8 << 10;  // room behind a head for what follows it
 constexpr auto kLingerTime = std::chrono::seconds(2);
 
 }  // namespace
 
-HttpConnection::HttpConnection(Arrival arrival, HttpLoop& loop, HttpSite& site, std::shared_ptr<HttpMailbox> mailbox)
+HttpConnection::HttpConnection(Arrival arrival, SslSession session, HttpLoop& loop, HttpSite& site,
+                               std::shared_ptr<HttpMailbox> mailbox)
     : loop_(loop),
       site_(site),
       limits_(site.options.limits),
@@ -26,7 +25,7 @@ HttpConnection::HttpConnection(Arrival arrival, HttpLoop& loop, HttpSite& site, 
       peer_(std::move(arrival.peer)),
       local_(std::move(arrival.local)),
       in_bytes_(limits_.header_bytes + kWindowBytes),
-      socket_(arrival.descriptor, site.tls ? site.tls->Accept(arrival.descriptor) : nullptr),
+      socket_(arrival.descriptor, std::move(session)),
       since_(loop.now()),
       in_(std::make_unique_for_overwrite<char[]>(in_bytes_)),
       parser_(limits_.header_bytes, static_cast<std::size_t>(limits_.header_fields)),
@@ -141,175 +140,9 @@ bool HttpConnection::Step() {
   return false;
 }
 
-bool HttpConnection::StepHead() {
-  // The answers of requests that came together go out together, unless they become many.
-  if (out_.size() > HttpBody::kKept || !tail_.empty())
-    if (!Flush()) return false;
-  switch (parser_.Parse(Unread())) {
-    case Parsed::kBad:
-      return Fail(parser_.mistake());
-    case Parsed::kDone:
-      return AcceptHead();
-    case Parsed::kMore:
-      break;
-  }
-  if (!Flush() || !readable_) return false;
-  MoveToFront();
-  const Moved moved = Receive({in_.get() + end_, in_bytes_ - end_});
-  if (moved.bytes == 0) return false;
-  if (end_ == 0 && requests_ > 0) since_ = loop_.now();  // its time begins with its first byte
-  end_ += moved.bytes;
-  return true;
-}
-
-// Makes room behind the request that is being read.
-void HttpConnection::MoveToFront() {
-  if (begin_ == 0) return;
-  std::memmove(in_.get(), in_.get() + begin_, end_ - begin_);
-  end_ -= begin_;
-  begin_ = 0;
-  parser_.Reset();  // its views have moved
-}
-
-bool HttpConnection::AcceptHead() {
-  const Head& head = parser_.head();
-  http_1_0_ = head.http_1_0;
-  keep_alive_ = head.keep_alive && !draining_;
-  head_only_ = head.method == "HEAD";
-  if (!CheckSender(head) || !ResolveScope(head) || !CheckLength(head.content_length)) return true;
-  BeginBody(head);
-  return true;
-}
-
-// Whether our own clients can have sent this, and not a page in somebody's browser.
-bool HttpConnection::CheckSender(const Head& head) {
-  const bool may_lack_host = head.http_1_0 && head.host.empty();
-  if (!may_lack_host && (known_host_.empty() || head.host != known_host_)) {
-    if (!site_.hosts.AllowsHost(head.host, local_))
-      return Fail(421, "host", "this Host is not served here; the server's operator can allow it"), false;
-    known_host_ = head.host;
-  }
-  const bool reads = head.method == "GET" || head.method == "HEAD";
-  if (!reads && !head.origin.empty() && !HostRules::SameOrigin(head.origin, head.host))
-    return Fail(403, "origin", "pages of another origin may not send this"), false;
-  return true;
-}
-
-bool HttpConnection::ResolveScope(const Head& head) {
-  request_.scope = Scope::kAdmin;
-  if (!site_.tokens) return true;
-  const std::string_view given = head.authorization;
-  const std::uint64_t generation = site_.tokens->generation();
-  const bool known = known_generation_ == generation && given.size() == known_authorization_.size() &&
-                     CRYPTO_memcmp(given.data(), known_authorization_.data(), given.size()) == 0;
-  if (!known) {
-    const Tokens::Verdict verdict = site_.tokens->Check(given, peer_);
-    if (verdict.limited) return Fail(429, "token_failures", "too many wrong tokens from this address"), false;
-    known_scope_ = verdict.scope;
-    known_generation_ = verdict.scope != Scope::kNone ? generation : 0;
-    known_authorization_ = verdict.scope != Scope::kNone ? given : std::string_view();
-  }
-  request_.scope = known_scope_;
-  return true;
-}
-
-bool HttpConnection::CheckLength(std::uint64_t bytes) {
-  if (bytes > limits_.body_bytes) return Fail(413, "body_size", "the body is too large"), false;
-  if (request_.scope == Scope::kNone && bytes > limits_.anonymous_body_bytes)
-    return Fail(401, "body_size", "a body of this size needs a valid token"), false;
-  return true;
-}
-
-void HttpConnection::BeginBody(const Head& head) {
-  if (head.chunked && begin_ > 0) {
-    MoveToFront();
-    CHECK(parser_.Parse(Unread()) == Parsed::kDone);
-  }
-  next_ = begin_ + parser_.size();
-  const std::string_view rest(in_.get() + next_, end_ - next_);
-  if (!head.chunked && head.content_length <= rest.size()) {
-    next_ += head.content_length;
-    return Dispatch(rest.substr(0, head.content_length));
-  }
-  if (head.expects_continue && rest.empty()) out_ += "HTTP/1.1 100 Continue\r\n\r\n";
-  BeginPhase(Phase::kBody);
-  body_mark_ = 0;
-  if (head.chunked) return;
-  end_ = next_;
-  if (!body_.Append(rest)) FailForRoom();
-}
-
-bool HttpConnection::StepBody() {
-  const std::size_t length = parser_.head().content_length;
-  if (body_.size() == length) return Dispatch(body_.view()), true;
-  if (!Flush() || !readable_) return false;
-  const std::span<char> room = body_.Room(length - body_.size());
-  if (room.empty()) return FailForRoom();
-  const Moved moved = Receive(room);
-  body_.Add(moved.bytes);
-  NoteProgress();
-  return moved.bytes > 0;
-}
-
-// Chunks are read to behind the head, taken apart from next_ on, and put together in body_.
-bool HttpConnection::StepChunkedBody() {
-  std::string_view raw(in_.get() + next_, end_ - next_), piece;
-  const Parsed parsed = chunks_.Next(raw, piece);
-  next_ = end_ - raw.size();
-  if (parsed == Parsed::kBad) return Fail(chunks_.mistake());
-  if (!CheckLength(body_.size() + piece.size())) return true;
-  if (!body_.Append(piece)) return FailForRoom();
-  if (parsed == Parsed::kDone) return Dispatch(body_.view()), true;
-  NoteProgress();
-  if (next_ < end_) return true;
-  next_ = end_ = parser_.size();
-  if (!Flush() || !readable_) return false;
-  const Moved moved = Receive({in_.get() + end_, in_bytes_ - end_});
-  end_ += moved.bytes;
-  return moved.bytes > 0;
-}
-
-void HttpConnection::NoteProgress() {
-  if (body_.size() - body_mark_ < kProgressBytes) return;
-  body_mark_ = body_.size();
-  loop_.Waits(*this);
-}
-
-bool HttpConnection::FailForRoom() {
-  return Fail(503, "bodies_size", "the server holds as many large bodies as it may; try again");
-}
-
-void HttpConnection::Dispatch(std::string_view body) {
-  const Head& head = parser_.head();
-  request_.method = head.method;
-  request_.path = head.path;
-  request_.query = head.query;
-  request_.content_type = head.content_type;
-  request_.headers = head.fields;
-  request_.body = body;
-  BeginPhase(Phase::kHandler);
-  dispatching_ = true;
-  site_.handler(Exchange(shared_from_this()));
-  dispatching_ = false;
-  if (std::exchange(answered_, false)) return TakeAnswer();
-  loop_.Works(*this);
-}
-
 void HttpConnection::BeginPhase(Phase phase) {
   phase_ = phase;
   since_ = loop_.now();
-}
-
-void HttpConnection::NextRequest() {
-  ++requests_;
-  if (!keep_alive_) return BeginPhase(Phase::kClosing);
-  begin_ = next_;
-  if (begin_ == end_) begin_ = end_ = 0;
-  parser_.Reset();
-  chunks_.Reset();
-  body_.Clear();
-  BeginPhase(Phase::kHead);
-  loop_.Waits(*this);
 }
 
 bool HttpConnection::Fail(const Mistake& mistake) {

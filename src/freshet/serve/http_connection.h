@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "serve/http_body.h"
+#include "serve/http_chunks.h"
 #include "serve/http_exchange.h"
 #include "serve/http_parser.h"
 #include "serve/http_site.h"
@@ -29,7 +30,9 @@ class HttpLoop;
 //            client leaves or the time is up meanwhile.
 class HttpConnection final : public Exchange::Sink, public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(Arrival arrival, HttpLoop& loop, HttpSite& site, std::shared_ptr<HttpMailbox> mailbox);
+  // With a session it speaks TLS.
+  HttpConnection(Arrival arrival, SslSession session, HttpLoop& loop, HttpSite& site,
+                 std::shared_ptr<HttpMailbox> mailbox);
 
   // The handler's side.
   const Request& request() const override { return request_; }
@@ -51,6 +54,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   struct Seat {
     std::list<std::shared_ptr<HttpConnection>>::iterator at;
     bool waiting = false;
+    bool again = false;              // it is among those that go on in the next turn
     base::Clock::Duration since{0};  // for how long it has been waiting for its client
   };
   Seat seat;

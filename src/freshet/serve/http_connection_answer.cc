@@ -110,12 +110,4 @@ bool HttpConnection::Flush() {
   return true;
 }
 
-Moved HttpConnection::Receive(std::span<char> into) {
-  const Moved moved = socket_.Read(into);
-  // When the other side has ended, there is always one more thing to read: its end.
-  if (moved.blocked && (moved.bytes == 0 || !peer_ended_)) readable_ = false;
-  if (moved.gone) Close();
-  return moved;
-}
-
 }  // namespace freshet::serve

@@ -28,6 +28,12 @@ std::string_view NameOf(std::string_view host) {
 
 }  // namespace
 
+bool IsNumericAddress(std::string_view address) {
+  const std::string text(address);
+  in6_addr any;
+  return inet_pton(AF_INET, text.c_str(), &any) == 1 || inet_pton(AF_INET6, text.c_str(), &any) == 1;
+}
+
 bool IsLoopbackAddress(std::string_view address) {
   const std::string text(address);
   in_addr v4;

@@ -6,6 +6,7 @@
 
 namespace freshet::serve {
 
+bool IsNumericAddress(std::string_view address);   // v4 or v6
 bool IsLoopbackAddress(std::string_view address);  // numeric: 127.x.y.z or ::1
 
 // Whether a web page can have sent a request that only our own clients should send. A name that an attacker points at

@@ -37,6 +37,9 @@ TEST(Loopback, IsToldFromOtherAddresses) {
   EXPECT_TRUE(IsLoopbackAddress("::1"));
   for (const char* address : {"0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "localhost", ""})
     EXPECT_FALSE(IsLoopbackAddress(address)) << address;
+  EXPECT_TRUE(IsNumericAddress("::"));
+  EXPECT_TRUE(IsNumericAddress("10.0.0.1"));
+  EXPECT_FALSE(IsNumericAddress("localhost"));
 }
 
 }  // namespace

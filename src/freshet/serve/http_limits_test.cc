@@ -49,7 +49,9 @@ TEST(HttpLimits, CloseIdleConnectionsWithoutAWord) {
 TEST(HttpLimits, EndAnAnswerNobodyReads) {
   HttpOptions options;
   options.limits.rate_allowance = 200ms;
-  TestServer server([](Exchange exchange) { exchange.Send({.body = std::string(20'000'000, 'x')}); }, options);
+  std::string large;
+  large.resize(20'000'000, 'x');
+  TestServer server([&](Exchange exchange) { exchange.Send({.body = large}); }, options);
   TestClient client(server.port());
   const int small = 4096;
   ::setsockopt(client.socket(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
@@ -212,7 +214,7 @@ TEST(HttpLimits, SurviveRunningOutOfDescriptors) {
   const int next = ::dup(before.socket());
   ::close(next);
   rlimit low = old;
-  low.rlim_cur = static_cast<rlim_t>(next + 1);
+  low.rlim_cur = static_cast<rlim_t>(next) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
   {
     TestClient turned_away(server.port());  // takes the last descriptor, so that there is none to accept it with

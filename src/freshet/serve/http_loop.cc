@@ -79,7 +79,10 @@ bool HttpLoop::Turn(std::chrono::milliseconds wait) {
       static_cast<HttpConnection*>(event.data.ptr)->OnReady(event.events);
     }
   }
-  for (const auto& connection : again) connection->Advance();
+  for (const auto& connection : again) {
+    connection->seat.again = false;
+    connection->Advance();
+  }
   if (now_ >= next_tick_) Tick();
   const base::Clock::Duration stop_at(site_.stop_at.load());
   if (!stopping_ && stop_at.count() != HttpSite::kNever) Stop();
@@ -171,8 +174,17 @@ void HttpLoop::Adopt(Arrival arrival) {
   const int yes = 1;
   ::setsockopt(arrival.descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(arrival.descriptor, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  const auto connection = std::make_shared<HttpConnection>(std::move(arrival), *this, site_, mailbox_);
-  connection->seat = {.at = waiting_.insert(waiting_.end(), connection), .waiting = true, .since = now_};
+  SslSession session = site_.tls ? site_.tls->Accept(arrival.descriptor) : nullptr;
+  if (site_.tls && !session) {  // never fall back to speaking plainly
+    site_.gate.Leave(arrival.peer);
+    --mailbox_->connections;
+    return TurnAway(arrival, 503, "memory");
+  }
+  const auto connection =
+      std::make_shared<HttpConnection>(std::move(arrival), std::move(session), *this, site_, mailbox_);
+  connection->seat.at = waiting_.insert(waiting_.end(), connection);
+  connection->seat.waiting = true;
+  connection->seat.since = now_;
   PublishLongestWait();
   if (!Watch(connection->descriptor(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, connection.get()))
     connection->Close();
@@ -217,7 +229,9 @@ void HttpLoop::Works(HttpConnection& connection) {
   PublishLongestWait();
 }
 
-void HttpLoop::Again(HttpConnection& connection) { again_.push_back(connection.shared_from_this()); }
+void HttpLoop::Again(HttpConnection& connection) {
+  if (!std::exchange(connection.seat.again, true)) again_.push_back(connection.shared_from_this());
+}
 
 void HttpLoop::Leaves(HttpConnection& connection) {
   auto& seat = connection.seat;

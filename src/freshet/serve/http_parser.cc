@@ -22,12 +22,6 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-int HexDigit(char c) {
-  if (IsDigit(c)) return c - '0';
-  c = Lower(c);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 std::string_view TrimBlanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -39,6 +33,12 @@ bool IsAnyOf(std::string_view word, std::initializer_list<std::string_view> word
 }
 
 }  // namespace
+
+int HexDigit(char c) {
+  if (IsDigit(c)) return c - '0';
+  c = Lower(c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
 bool EqualIgnoringCase(std::string_view a, std::string_view b) {
   return a.size() == b.size() &&
@@ -225,65 +225,6 @@ bool HeadParser::DecodePath() {
   if (head_.path.find('\\') != head_.path.npos) return refuse("the path holds a backslash");
   if (head_.path.find("..") != head_.path.npos) return refuse("the path holds ..");
   return true;
-}
-
-Parsed ChunkDecoder::Next(std::string_view& raw, std::string_view& piece) {
-  piece = {};
-  while (!raw.empty()) {
-    if (expect_ == Expect::kData) {
-      piece = raw.substr(0, std::min<std::uint64_t>(left_, raw.size()));
-      raw.remove_prefix(piece.size());
-      left_ -= piece.size();
-      if (left_ == 0) expect_ = Expect::kDataReturn;
-      return Parsed::kMore;
-    }
-    const bool last = expect_ == Expect::kLastEnd;
-    if (!Take(raw.front())) return Parsed::kBad;
-    raw.remove_prefix(1);
-    if (last) return Parsed::kDone;
-  }
-  return Parsed::kMore;
-}
-
-// One byte of what lies between the data.
-bool ChunkDecoder::Take(char c) {
-  const auto refuse = [this](std::string_view text) { return mistake_ = {400, "chunk", text}, false; };
-  switch (expect_) {
-    case Expect::kSize:
-      if (const int digit = HexDigit(c); digit >= 0) {
-        if (++digits_ > 8) return refuse("a chunk's size has more than 8 digits");
-        left_ = left_ * 16 + static_cast<unsigned>(digit);
-        return true;
-      }
-      if (c != '\r' || digits_ == 0) return refuse("a chunk begins with its size in hexadecimal digits alone");
-      if (++chunks_ > max_chunks_) return refuse("the body has too many chunks");
-      expect_ = Expect::kSizeEnd;
-      return true;
-    case Expect::kSizeEnd:
-      if (c != '\n') break;
-      digits_ = 0;
-      expect_ = left_ > 0 ? Expect::kData : Expect::kLastReturn;
-      return true;
-    case Expect::kDataReturn:
-      if (c != '\r') break;
-      expect_ = Expect::kDataEnd;
-      return true;
-    case Expect::kDataEnd:
-      if (c != '\n') break;
-      expect_ = Expect::kSize;
-      return true;
-    case Expect::kLastReturn:
-      if (c != '\r') return refuse("trailers are not accepted");
-      expect_ = Expect::kLastEnd;
-      return true;
-    case Expect::kLastEnd:
-      if (c != '\n') break;
-      expect_ = Expect::kSize;
-      return true;
-    case Expect::kData:
-      break;
-  }
-  return refuse("a chunk and its size end with CR LF");
 }
 
 }  // namespace freshet::serve

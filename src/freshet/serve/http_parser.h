@@ -12,6 +12,7 @@
 namespace freshet::serve {
 
 bool EqualIgnoringCase(std::string_view a, std::string_view b);
+int HexDigit(char c);  // its value; -1 when it is none
 
 // Why a request is refused, in constants: what the client is told, and a word for the metric.
 struct Mistake {
@@ -84,30 +85,6 @@ class HeadParser {
   bool has_length_ = false;
   bool has_encoding_ = false;  // Transfer-Encoding
   bool has_host_ = false;
-};
-
-// Takes a chunked body apart. Extensions and trailers are refused: nobody needs them here.
-class ChunkDecoder {
- public:
-  explicit ChunkDecoder(std::size_t max_chunks) : max_chunks_(max_chunks) {}
-
-  // Eats from the front of `raw`; `piece` is the next part of the body, empty when there is none in there.
-  // kMore: call again, with more bytes when raw is empty. kDone: the body is complete, the rest of raw is not ours.
-  Parsed Next(std::string_view& raw, std::string_view& piece);
-  void Reset() { *this = ChunkDecoder(max_chunks_); }
-
-  const Mistake& mistake() const { return mistake_; }
-
- private:
-  enum class Expect { kSize, kSizeEnd, kData, kDataReturn, kDataEnd, kLastReturn, kLastEnd };
-  bool Take(char c);
-
-  std::size_t max_chunks_;
-  std::size_t chunks_ = 0;
-  std::uint64_t left_ = 0;  // of the chunk under way
-  int digits_ = 0;
-  Expect expect_ = Expect::kSize;
-  Mistake mistake_;
 };
 
 }  // namespace freshet::serve

@@ -26,6 +26,9 @@ Result<void> CheckLimits(const HttpLimits& limits) {
 Result<void> CheckSafety(const HttpOptions& options) {
   if (options.certificate.empty() != options.key.empty())
     return Error{Code::kInvalid, "TLS needs a certificate and its key; only one of them is given"};
+  if (!IsNumericAddress(options.address))
+    return Error{Code::kInvalid,
+                 Str("address ", Quoted(options.address), " is not numeric; give one like 127.0.0.1 or ::1")};
   if (options.insecure || IsLoopbackAddress(options.address)) return {};
   if (options.token_file.empty() || options.certificate.empty())
     return Error{Code::kInvalid, Str("address ", options.address,

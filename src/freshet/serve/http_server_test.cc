@@ -358,7 +358,7 @@ TEST(HttpServer, RefusesToListenUnsafely) {
   EXPECT_EQ(listen(half).error().code, Code::kNotFound);
   HttpOptions named;
   named.address = "localhost";
-  EXPECT_EQ(listen(named).error().code, Code::kInvalid);
+  EXPECT_NE(listen(named).error().text.find("127.0.0.1"), std::string::npos);
   HttpOptions none;
   none.limits.connections = 0;
   EXPECT_EQ(listen(none).error().code, Code::kInvalid);

@@ -155,9 +155,11 @@ Moment ServedModel::Tick() {
 std::string ServedModel::StatsJson() const {
   const deploy::Stats s = deployment_->stats();
   Load load;
+  Json newest;  // null before the first tick
   {
     const std::lock_guard lock(mutex_);
     load = load_;
+    if (!moments_.empty()) newest = JsonOf(moments_.back());
   }
   const auto& config = deployment_->model().config();
   const auto& options = deployment_->options();
@@ -203,6 +205,7 @@ std::string ServedModel::StatsJson() const {
                      {"mean", s.quality.mean()},
                      {"last_thousand", s.quality.recent},
                      {"last_hundred_thousand", s.quality.longer}};
+  json["moment"] = std::move(newest);
   return json.dump();
 }
 

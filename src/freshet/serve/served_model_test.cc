@@ -58,11 +58,13 @@ TEST_F(AServedModel, TellsTheErrorBetweenTwoMoments) {
 }
 
 TEST_F(AServedModel, RemembersTenMinutes) {
+  EXPECT_TRUE(Json::parse(model.StatsJson()).at("moment").is_null());
   for (int second = 0; second < 700; ++second) NextSecond();
   const Json history = Json::parse(model.HistoryJson());
   ASSERT_EQ(history.size(), 600u);
   EXPECT_EQ(history.front().at("t"), 101);
   EXPECT_EQ(history.back().at("t"), 700);
+  EXPECT_EQ(Json::parse(model.StatsJson()).at("moment"), history.back());
 }
 
 TEST_F(AServedModel, ShowsThatItWasRolledBack) {

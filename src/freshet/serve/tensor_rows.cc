@@ -26,6 +26,12 @@ Result<void> CheckRows(const InputTensor& tensor, std::uint64_t rows) {
   return Bad(tensor, Str(rows, " rows, expected at most ", TensorRows::kMostRows));
 }
 
+Result<const InputTensor*> Find(const std::vector<InputTensor>& inputs, std::string_view name) {
+  for (const InputTensor& input : inputs)
+    if (input.name == name) return &input;
+  return Error{Code::kBadInput, Str("input ", Quoted(name), " is missing")};
+}
+
 // Whether a table of numbers comes as one tensor and not as columns, one of which may be called x as well.
 bool IsWhole(const std::vector<InputTensor>& inputs, const RowBuilder& builder) {
   if (!builder.takes_columns()) return true;
@@ -71,15 +77,12 @@ Result<void> TensorRows::FromNumbers(const InputTensor& x, const RowBuilder& bui
 
 Result<void> TensorRows::FromIndices(const std::vector<InputTensor>& inputs, const RowBuilder& builder,
                                      data::Rows& rows) {
-  const InputTensor *starts = nullptr, *indices = nullptr, *values = nullptr;
-  for (const InputTensor& input : inputs) {
-    (input.name == "indptr" ? starts : input.name == "indices" ? indices : values) = &input;
+  for (const InputTensor& input : inputs)
     if (input.dimensions != 1) return Bad(input, Str("shape ", input.ShapeText(), ", expected [-1]"));
-  }
-  for (const auto& [tensor, name] : {std::pair{starts, "indptr"}, {indices, "indices"}, {values, "values"}})
-    if (tensor == nullptr) return Error{Code::kBadInput, Str("input '", name, "' is missing")};
+  const InputTensor* const starts = TRY(Find(inputs, "indptr"));
+  const InputTensor* const indices = TRY(Find(inputs, "indices"));
+  const InputTensor* const values = TRY(Find(inputs, "values"));
   TRY(CheckRows(*starts, std::max<std::uint64_t>(starts->rows(), 1) - 1));
-  memory_.resize(std::max<std::size_t>(memory_.size(), 3));
   return builder
       .FromIndices(TRY(ReadWholes(*starts, memory_[0])), TRY(ReadWholes(*indices, memory_[1])),
                    TRY(ReadFloats(*values, Null::kRefused, memory_[2])), rows)

@@ -145,7 +145,7 @@ Result<void> ReadWholesOf(const InputTensor& tensor, std::int64_t* to) {
   for (std::uint64_t i = 0; i < tensor.count; ++i) {
     const T value = BinaryAt<T>(tensor, i);
     if (!std::in_range<std::int64_t>(value)) return BadValue(tensor, i, Str(value), "at most what INT64 holds");
-    to[i] = static_cast<std::int64_t>(value);
+    to[i] = static_cast<std::int64_t>(value);  // NOLINT(bugprone-signed-char-misuse): INT8 is a number
   }
   return {};
 }
