@@ -38,6 +38,8 @@ Drift Adwin::OnError(double error) {
         buckets_.erase(buckets_.begin());
         break;
       case Change::kRise:
+        while (FindChange() != Change::kNone) buckets_.erase(buckets_.begin());  // what is left came after the change
+        SetSince(rows());
         buckets_.clear();
         return Drift::kDrift;
     }

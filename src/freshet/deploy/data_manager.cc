@@ -14,33 +14,29 @@ void Shuffle(std::vector<std::uint64_t>& numbers, base::Random& random) {
 }  // namespace
 
 void Pending::Add(std::uint64_t id_hash, std::int64_t time, std::string packed) {
-  Expire(time);
-  if (rows_.size() >= most_ && !order_.empty()) {
-    rows_.erase(order_.front().second);
+  while (!order_.empty()) {
+    const bool gone = IsGone(order_.front());
+    if (!gone && order_.front().first + ttl_ >= time && rows_.size() < most_) break;
+    if (!gone) rows_.erase(order_.front().second);
     order_.pop_front();
   }
   rows_[id_hash] = {time, std::move(packed)};
   order_.emplace_back(time, id_hash);
 }
 
-std::optional<std::string> Pending::Take(std::uint64_t id_hash, std::int64_t now) {
-  Expire(now);
-  const auto found = rows_.find(id_hash);
-  if (found == rows_.end()) return std::nullopt;
-  std::string packed = std::move(found->second.packed);
-  rows_.erase(found);
-  return packed;
+bool Pending::IsGone(const std::pair<std::int64_t, std::uint64_t>& place) const {
+  const auto found = rows_.find(place.second);
+  return found == rows_.end() || found->second.time != place.first;
 }
 
-void Pending::Expire(std::int64_t now) {
-  while (!order_.empty() && order_.front().first + ttl_ < now) {
-    const auto found = rows_.find(order_.front().second);
-    if (found != rows_.end() && found->second.time + ttl_ < now) rows_.erase(found);
-    order_.pop_front();
-  }
+const std::string* Pending::Find(std::uint64_t id_hash, std::int64_t now) const {
+  const auto found = rows_.find(id_hash);
+  return found == rows_.end() || found->second.time + ttl_ < now ? nullptr : &found->second.packed;
 }
 
 Result<std::unique_ptr<DataManager>> DataManager::Make(const DataOptions& options, RecordLog& log) {
+  if (options.remembered_ids == 0 || options.most_pending == 0)
+    return Error{Code::kInvalid, "0 ids or predictions to remember: expected 1 or more"};
   TRY(options.sampler.Validate());
   TRY(options.rate.Validate());
   auto sampler = TRY(Sampler::Make(options.sampler, options.seed));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -29,9 +30,9 @@ class Pending {
  public:
   Pending(std::int64_t ttl, std::size_t most) : ttl_(ttl), most_(most) {}
   void Add(std::uint64_t id_hash, std::int64_t time, std::string packed);
-  // Takes it out; nothing when there is none, or it has expired.
-  std::optional<std::string> Take(std::uint64_t id_hash, std::int64_t now);
-  void Expire(std::int64_t now);
+  // Null when there is none, or it has expired. Valid until the next change.
+  const std::string* Find(std::uint64_t id_hash, std::int64_t now) const;
+  void Remove(std::uint64_t id_hash) { rows_.erase(id_hash); }
   std::size_t size() const { return rows_.size(); }
 
  private:
@@ -39,6 +40,8 @@ class Pending {
     std::int64_t time;
     std::string packed;
   };
+  bool IsGone(const std::pair<std::int64_t, std::uint64_t>& place) const;
+
   const std::int64_t ttl_;
   const std::size_t most_;
   std::unordered_map<std::uint64_t, Waiting> rows_;
@@ -69,6 +72,8 @@ class DataManager {
     buffer_begin_ = end_;
   }
   std::uint64_t end() const { return end_; }  // of the numbers: rows so far
+  // The log has rows up to this number, of which some were lost.
+  void SkipTo(std::uint64_t end) { end_ = std::max(end_, end); }
   std::uint64_t buffered() const { return end_ - buffer_begin_; }
 
   // The rows of an iteration that starts now: a share of the buffer, and a sample of what came before it, mixed. The

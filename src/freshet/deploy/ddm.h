@@ -22,6 +22,7 @@ class Ddm final : public DriftDetector {
  private:
   struct Place {
     double mean = 0, deviation = 0;  // of the mean; 0 when no place is remembered
+    double count = 0;                // of errors until then
   };
   Drift OnError(double error) override;
 

@@ -26,6 +26,20 @@ Result<void> CheckIndices(const model::Model& model, const data::Batch& batch) {
   return Error{Code::kBadInput, Str("feature ", end - 1, " is beyond what the model can have (", most, " features)")};
 }
 
+// So are rows that a record has no room for.
+Result<void> CheckSizes(const data::Batch& batch, std::span<const data::NewName> names,
+                        std::span<const std::string> ids) {
+  std::uint64_t texts = 0;
+  for (const data::NewName& name : names) texts += name.name.size() + 3 * sizeof(std::uint32_t);
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const std::uint64_t entries = batch.sparse() ? batch.offsets[r + 1] - batch.offsets[r] : batch.width;
+    const std::uint64_t id = ids.empty() ? 0 : ids[r].size();
+    if (entries * 2 * sizeof(float) + texts + id > kMostPayload / 2)
+      return Error{Code::kBadInput, Str("row ", r, ": ", entries, " features are more than a record has room for")};
+  }
+  return {};
+}
+
 // The row of one id when a request had several under one.
 std::string RowId(const std::string& id, std::size_t row, std::size_t rows) {
   return rows == 1 ? id : Str(id, "/", row);
@@ -123,7 +137,7 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
     data_->ids().Add(hash);
     ++learn.ids_added;
   }
-  note.time = learn.rows.times.empty() ? Now() : learn.rows.times[row];
+  note.time = learn.rows.times.empty() || prediction ? Now() : learn.rows.times[row];
   if (prediction) {
     const std::size_t k = model_->scores();
     note.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
@@ -140,7 +154,7 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   payload_.clear();
   PackRow(learn.rows.batch(), row, note, payload_);
   if (prediction) {
-    log_->Append(RecordKind::kPrediction, payload_);
+    log_->Append(RecordKind::kPrediction, payload_, 0, note.time);
     data_->pending().Add(hash, note.time, payload_);
     return;
   }
@@ -149,18 +163,19 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
 }
 
-// Names in the dictionaries that no record holds yet, since the one that brought them could not be written.
+// Names in the dictionaries that no record holds yet, since the one that brought them could not be written, come before
+// whatever is written next: it may use their numbers.
 void Deployment::AppendUnloggedNames() {
-  payload_.clear();
   std::vector<data::NewName> names;
   for (std::size_t d = 0; d < logged_names_.size(); ++d) {
     const data::Dictionary& dictionary = models_->description().dictionaries[d];
     for (std::uint32_t n = logged_names_[d]; n < dictionary.size(); ++n)
-      names.push_back({0, static_cast<std::uint32_t>(d), std::string(dictionary.Name(n))});
+      names.push_back({n, static_cast<std::uint32_t>(d), std::string(dictionary.Name(n))});
   }
   if (names.empty()) return;
-  PackNames(names, payload_);
-  log_->Append(RecordKind::kNames, payload_);
+  std::string payload;
+  PackNames(names, payload);
+  log_->Append(RecordKind::kNames, payload);
 }
 
 void Deployment::NamesAreLogged() {
@@ -183,8 +198,8 @@ void Deployment::AcceptFeedback(Learn& learn) {
       answer(1, 0);
       continue;
     }
-    const auto packed = data_->pending().Take(hash, Now());
-    if (!packed) {
+    const std::string* const packed = data_->pending().Find(hash, Now());
+    if (packed == nullptr) {
       answer(0, 1);
       continue;
     }
@@ -203,6 +218,7 @@ void Deployment::AcceptFeedback(Learn& learn) {
     PackRow(one.batch(), 0, note, payload_);
     data_->ids().Add(hash);
     ++learn.ids_added;
+    learn.answered.push_back(hash);
     learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
     ++learn.reply.accepted;
     CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
@@ -211,7 +227,9 @@ void Deployment::AcceptFeedback(Learn& learn) {
 
 void Deployment::Accept(Learn& learn) {
   if (learn.kind == Learn::Kind::kFeedback) return AcceptFeedback(learn);
-  if (auto fits = CheckIndices(*model_, learn.rows.batch()); !fits.ok()) {
+  auto fits = CheckIndices(*model_, learn.rows.batch());
+  if (fits.ok()) fits = CheckSizes(learn.rows.batch(), learn.names, learn.ids);
+  if (!fits.ok()) {
     learn.error = fits.error();
     return;
   }
@@ -239,7 +257,9 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
     fresh_notes_.clear();
   } else {
     NamesAreLogged();
+    data_->ids().Trim();
     for (Learn& learn : learns) {
+      for (const std::uint64_t hash : learn.answered) data_->pending().Remove(hash);
       learn.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
       if (learn.done) learn.done(learn.error ? Result<LearnReply>(*learn.error) : Result<LearnReply>(learn.reply));
       const std::lock_guard lock(stats_mutex_);
@@ -257,8 +277,10 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
 }
 
 Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) {
+  AppendUnloggedNames();
   const std::uint64_t sequence = log_->Append(kind, json);
   TRY(log_->Commit());
+  NamesAreLogged();
   applied_ = sequence + 1;
   return sequence;
 }
@@ -280,12 +302,13 @@ void Deployment::Decide() {
     if (auto logged = Log(RecordKind::kDrift, Json({{"detector", drift_->name()}}).dump()); logged.ok()) {
       ApplyDrift();
       env_.log.Info("drift", "sequence", logged.value(), "sampling_rate", data_->rate().value());
-      scheduler_drift_ = true;
     } else {
       Problem(logged.error());
     }
   }
-  if (versions_ != nullptr && options_.version_rows > 0 && since_version_ >= options_.version_rows)
+  if (closing_) return;
+  // Not while an iteration runs: a restart from that version would not know of it.
+  if (versions_ != nullptr && job_ == nullptr && options_.version_rows > 0 && since_version_ >= options_.version_rows)
     StartVersion("updates");
   if (options_.method == Method::kVelox && job_ == nullptr) {
     const bool count = options_.retrain_rows > 0 && since_retraining_ >= options_.retrain_rows;
@@ -294,19 +317,23 @@ void Deployment::Decide() {
     if (count || error) StartIteration(Reason::kPeriod);
   }
   if (options_.method != Method::kContinuous) return;
+  const bool was = scheduler_.converged();
+  const Reason reason = scheduler_.Decide(SituationNow());
+  if (reason != Reason::kNone && job_ == nullptr) StartIteration(reason);
+  if (!was && scheduler_.converged()) env_.log.Info("converged", "state", scheduler_.StateText());
+}
+
+Situation Deployment::SituationNow() const {
   Situation situation;
   situation.now = env_.clock.Now();
   situation.buffered = data_->buffered();
   situation.learned = learned_;
-  situation.drift = std::exchange(scheduler_drift_, false);
+  situation.drift = drift_waits_;
   situation.p99_seconds = load_p99_.load(std::memory_order_relaxed);
   situation.predictions_per_second = load_rate_.load(std::memory_order_relaxed);
   situation.history = data_->end();
   situation.error = quality_.recent;
-  const bool was = scheduler_.converged();
-  const Reason reason = scheduler_.Decide(situation);
-  if (reason != Reason::kNone && job_ == nullptr) StartIteration(reason);
-  if (!was && scheduler_.converged()) env_.log.Info("converged", "state", scheduler_.StateText());
+  return situation;
 }
 
 bool Deployment::Turn() {
@@ -317,12 +344,10 @@ bool Deployment::Turn() {
     learns.swap(learns_);
     commands.swap(commands_);
   }
-  const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire);
   if (!learns.empty()) CommitAndAnswer(learns);
   for (const Command& command : commands) command();
-  if (finished) FinishJob();
-  const bool starting = starting_.has_value();
-  if (!starting) Decide();
+  const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire) && FinishJob();
+  if (!starting_) Decide();
   const bool started = GoOnStarting();
   bool published = true;
   if (models_->dirty()) {
@@ -334,8 +359,9 @@ bool Deployment::Turn() {
     const std::lock_guard lock(stats_mutex_);
     stats_.publish_seconds_max = std::max(stats_.publish_seconds_max, took);
     if (published) stats_.published = Now();
+    if (published) stats_.version = applied_ == 0 ? 0 : applied_ - 1;
   }
-  const bool busy = !learns.empty() || !commands.empty() || finished || started || !published;
+  const bool busy = !learns.empty() || !commands.empty() || finished || started;
   if (busy) UpdateStats();
   return busy;
 }
@@ -361,7 +387,7 @@ void Deployment::UpdateStats() {
   stats_.damaged_places = journal_ != nullptr ? journal_->damages().size() : 0;
   stats_.sampling_rate = data_->rate().value();
   stats_.quality = quality_;
-  stats_.version = stats_.sequence;
+  if (doors_.readers == 0) stats_.version = stats_.sequence;
   stats_.training = job_ != nullptr;
   stats_.diverged = diverged_;
   stats_.converged = scheduler_.converged();

@@ -86,8 +86,8 @@ struct Stats {
 // model that serves, and by the copy before it takes over at the end record.
 //
 // Threads: Post… from any; Turn belongs to one thread, the writer's; Background::RunOne to another (or to the same,
-// which
-//          then trains in place); Read and stats from any. Ownership: borrows env, runtime, memory and bells.
+//          which then trains in place); Read and stats from any. Close once no other thread uses it. Ownership: borrows
+//          env, runtime, memory and bells.
 // Failure: a full or broken disk refuses observations (kIo) while predictions go on.
 class Deployment {
  public:
@@ -97,7 +97,7 @@ class Deployment {
     Bell* writer = nullptr;   // rung when Turn has something to do
     Bell* trainer = nullptr;  // rung when RunOne has
   };
-  // `start` is used when the directory holds no version yet.
+  // `start` is used when the directory holds no version yet. kInvalid when it holds those of another model.
   static Result<std::unique_ptr<Deployment>> Open(const base::Env& env, DeploymentOptions options, Runtime& runtime,
                                                   optimize::Memory& memory, model::TrainedModel start, Doors doors);
   ~Deployment();
@@ -131,8 +131,8 @@ class Deployment {
   // One round of the writer: takes what was posted into the log, answers, learns, publishes, decides on iterations.
   // True when there was something to do.
   bool Turn();
-  // To be called once a second, from any thread but the writer's: brings the journal to the disk where the durability is
-  // kEverySec.
+  // To be called once a second, from any thread but the writer's: brings the journal to the disk where the durability
+  // is kEverySec.
   void Sync();
   // For one thread that does it all: turns and trains until there is nothing left to do.
   void Settle();
@@ -148,6 +148,7 @@ class Deployment {
   struct Learn;
   struct Job;
   using Command = std::function<void()>;
+  using Range = std::pair<std::uint64_t, std::uint64_t>;  // of sequences, both ends included
   Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory, Doors doors);
 
   // deployment_open.cc: starting and recovering
@@ -168,6 +169,7 @@ class Deployment {
   void CommitAndAnswer(std::vector<Learn>& learns);
   Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
   void Decide();
+  Situation SituationNow() const;
   void UpdateStats();
   void Problem(const Error& error);
 
@@ -175,10 +177,14 @@ class Deployment {
   Result<void> ApplyRecord(const Record& record);
   Result<void> ApplyRows(data::Rows& rows, std::vector<Note>& notes);
   Result<void> ApplyNames(const Record& record);
+  void EnterName(const data::NewName& name);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
+  Result<std::unique_ptr<State>> RolledBack(std::uint64_t id, const std::optional<Range>& discard, bool relearn,
+                                            std::uint64_t sequence);
+  Result<void> RollBack(std::unique_ptr<State> state, const std::optional<Range>& discard);
   Result<void> ApplyPin(const std::string& json);
   Result<void> ApplyDataset(const std::string& json);
   void ApplyDrift();
@@ -188,9 +194,11 @@ class Deployment {
   void PostJob();
   void RunJob(Job& job);
   Result<void> CatchUp(Job& job, std::uint64_t to, optimize::RowSets* touched);
-  void FinishJob();
+  bool FinishJob();
   void DropJob();
-  void KeepVitals(const VersionInfo& info);
+  void TellScheduler(double loss);
+  void InBackground(std::function<void()> task);
+  Result<void> KeepVitals(const VersionInfo& info, const std::string& vitals);
   void StartIteration(Reason reason);
   void StartVersion(std::string_view origin);
   bool GoOnStarting();
@@ -223,11 +231,14 @@ class Deployment {
   Quality quality_;
   std::uint64_t learned_ = 0, since_version_ = 0, since_retraining_ = 0, iterations_ = 0, applied_ = 0;
   double error_after_retraining_ = -1;
-  bool drift_found_ = false, scheduler_drift_ = false, diverged_ = false, recovering_ = false;
+  bool drift_found_ = false;  // and no record says so yet
+  bool drift_waits_ = false;  // for an iteration
+  bool diverged_ = false, recovering_ = false, closing_ = false;
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
   std::vector<std::string> datasets_;  // JSON of each that joined
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> discards_;
+  std::vector<Range> discards_;
   std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log
+  std::uint64_t imports_ = 0;
   struct Starting {
     Reason reason;       // of an iteration
     std::string origin;  // of a version; "": it is an iteration

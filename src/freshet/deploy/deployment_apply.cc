@@ -1,11 +1,22 @@
 // What each kind of record does to a deployment. The same code runs when a record has just been written and when the
 // log is replayed, so that both end in the same model.
 
+#include <algorithm>
 #include <cmath>
 
+#include "data/row_cells.h"
 #include "deploy/deployment_parts.h"
 
 namespace freshet::deploy {
+
+namespace {
+
+// Records that brought names were lost: others take their places, so that the names after them keep their numbers.
+void AddLostNames(data::Dictionary& dictionary, std::uint32_t size) {
+  while (dictionary.size() < size) dictionary.Add(Str("(lost ", dictionary.size(), ")"));
+}
+
+}  // namespace
 
 Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
   if (rows.size() == 0) return {};
@@ -36,10 +47,20 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
   return {};
 }
 
+// A name that a row of the log was the first to bring, in a replay; its entry holds the number it got then.
+void Deployment::EnterName(const data::NewName& name) {
+  data::Description& description = models_->description();
+  data::Dictionary& dictionary = description.dictionaries[description.format == "ratings" ? name.space : 0];
+  while (data::FeatureOf(description, name.space, dictionary.size()) < fresh_.indices[name.entry])
+    AddLostNames(dictionary, dictionary.size() + 1);
+  data::AddNames({&name, 1}, description, fresh_);
+}
+
 Result<void> Deployment::ApplyNames(const Record& record) {
   for (const data::NewName& name : TRY(UnpackNames(record.payload))) {
     auto& dictionaries = models_->description().dictionaries;
     if (name.space >= dictionaries.size()) return Error{Code::kCorrupt, "a name of a dictionary that is not there"};
+    AddLostNames(dictionaries[name.space], name.entry);
     dictionaries[name.space].Add(name.name);
   }
   return {};
@@ -99,7 +120,9 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   job->description = models_->description();
   job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, learned_, quality_.recent, Now(),
                false};
+  (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
   scheduler_.OnStart(env_.clock.Now());
+  drift_waits_ = false;
   job_ = std::move(job);
   if (!recovering_) PostJob();
   return {};
@@ -128,7 +151,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
     since_retraining_ = 0;
     error_after_retraining_ = quality_.recent;
   }
-  scheduler_.OnFinish(env_.clock.Now(), job.report.loss);
+  TellScheduler(job.report.loss);
   {
     const std::lock_guard lock(stats_mutex_);
     stats_.iteration_rows += job.report.rows;
@@ -137,7 +160,10 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
     stats_.last_loss = job.report.loss;
   }
   const auto finished = std::move(job_);
-  if (finished->keep && versions_ != nullptr && !versions_->Find(finished->start)) KeepVitals(finished->info);
+  if (!finished->keep || versions_->Find(finished->start)) return {};
+  InBackground([this, info = finished->info, vitals = SaveVitals()] {
+    if (auto kept = KeepVitals(info, vitals); !kept.ok()) Problem(kept.error());
+  });
   return {};
 }
 
@@ -147,44 +173,63 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
   const VersionInfo info{sequence, json.at("origin"), sequence + 1, learned_, quality_.recent, Now(), false};
   std::shared_ptr<State> state = TRY(models_->Copy());
-  background_.Post([this, info, state, description = models_->description(), vitals = SaveVitals()] {
-    auto saved = versions_->Save(info, *model_, *state, description);
-    if (saved.ok()) saved = versions_->SaveVitals(info, vitals);
-    if (saved.ok()) saved = versions_->Prune(options_.versions_kept);
-    if (!saved.ok()) Problem(saved.error());
+  InBackground([this, info, state, description = models_->description(), vitals = SaveVitals()] {
+    auto kept = versions_->Save(info, *model_, *state, description);
+    if (kept.ok()) kept = KeepVitals(info, vitals);
+    if (!kept.ok()) Problem(kept.error());
   });
   return {};
 }
 
 Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
-  DropJob();
-  starting_.reset();
   const std::uint64_t id = json.at("version");
-  std::uint64_t from = 0, to = 0;
-  if (json.contains("discard")) {
-    from = json.at("discard").at(0), to = json.at("discard").at(1);
-    log_->Discard(from, to);
-    discards_.emplace_back(from, to);
-  }
+  std::optional<Range> discard;
+  if (json.contains("discard")) discard = Range(json.at("discard").at(0), json.at("discard").at(1));
+  auto state = TRY(RolledBack(id, discard, json.at("relearn"), sequence));
+  versions_->Hold(id, sequence);
+  return RollBack(std::move(state), discard);
+}
+
+// A version as it was, or with all that was observed since and before `sequence` but what is discarded.
+Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const std::optional<Range>& discard,
+                                                      bool relearn, std::uint64_t sequence) {
   if (versions_ == nullptr) return Error{Code::kInvalid, "nothing is kept to roll back to"};
   const auto info = versions_->Find(id);
   if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
   auto state = TRY(models_->NewState());
   TRY(versions_->Load(id, *model_, *state));
-  if (json.at("relearn")) {
-    data::Rows rows;
-    rows.width = model_->config().dense ? model_->config().features : 0;
-    std::vector<float> scores;
-    Note note;
-    TRY(log_->Scan(info->applied, [&](const Record& record) -> Result<void> {
-      if (record.sequence >= sequence || record.kind != RecordKind::kObservation) return {};
-      if (record.sequence >= from && record.sequence <= to) return {};
-      rows.ClearRows();
-      TRY(UnpackRow(record.payload, rows, note));
-      TRY(state->Learn(*model_, rows, scores));
+  if (!relearn) return state;
+  if (info->applied < journal_->first_sequence() && !recovering_)
+    return Error{Code::kInvalid, Str("version ", id,
+                                     ": what was observed since is no longer in the journal, which begins "
+                                     "with record ",
+                                     journal_->first_sequence())};
+  const auto is_discarded = [&](std::uint64_t number) {
+    const auto holds = [&](const Range& range) { return number >= range.first && number <= range.second; };
+    return (discard && holds(*discard)) || std::any_of(discards_.begin(), discards_.end(), holds);
+  };
+  data::Rows rows;
+  rows.width = model_->config().dense ? model_->config().features : 0;
+  std::vector<float> scores;
+  Note note;
+  TRY(log_->Scan(info->applied, [&](const Record& record) -> Result<void> {
+    if (record.sequence >= sequence || record.kind != RecordKind::kObservation || is_discarded(record.sequence))
       return {};
-    }));
+    rows.ClearRows();
+    TRY(UnpackRow(record.payload, rows, note));
+    TRY(state->Learn(*model_, rows, scores));
+    return {};
+  }));
+  return state;
+}
+
+Result<void> Deployment::RollBack(std::unique_ptr<State> state, const std::optional<Range>& discard) {
+  DropJob();
+  starting_.reset();
+  if (discard) {
+    log_->Discard(discard->first, discard->second);
+    discards_.push_back(*discard);
   }
   TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
   diverged_ = false;
@@ -210,6 +255,7 @@ Result<void> Deployment::ApplyDataset(const std::string& text) {
 
 void Deployment::ApplyDrift() {
   drift_found_ = false;
+  drift_waits_ = true;
   data_->rate().OnDrift();
   const std::lock_guard lock(stats_mutex_);
   ++stats_.drifts;

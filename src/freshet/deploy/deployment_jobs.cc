@@ -8,9 +8,15 @@
 #include "deploy/deployment_parts.h"
 
 namespace freshet::deploy {
+namespace {
 
-// An iteration or a version begins with a copy of the state, taken a piece a turn so that observations go on being learned
-// in between; the record that says so is written when the copy is complete.
+// What people and file systems wrote may not be UTF-8.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+// An iteration or a version begins with a copy of the state, taken a piece a turn so that observations go on being
+// learned in between; the record that says so is written when the copy is complete.
 void Deployment::StartIteration(Reason reason) {
   if (!starting_) starting_ = {{reason, ""}};
 }
@@ -19,11 +25,12 @@ void Deployment::StartVersion(std::string_view origin) {
   if (!starting_) starting_ = {{Reason::kNone, std::string(origin)}};
 }
 
+// True when that was some work. What the log cannot take is tried again at the next turn.
 bool Deployment::GoOnStarting() {
   if (!starting_) return false;
   const bool retrain = starting_->origin.empty() && options_.method == Method::kVelox;
   if (!retrain) {  // a retraining begins with nothing
-    constexpr std::uint64_t kBytesATurn = 2 << 20;
+    constexpr std::uint64_t kBytesATurn = 512 << 10;
     const auto began = env_.clock.Now();
     auto complete = models_->CopySome(kBytesATurn);
     {
@@ -34,17 +41,17 @@ bool Deployment::GoOnStarting() {
     if (!complete.ok()) Problem(complete.error());
     if (complete.ok() && !complete.value()) return true;
   }
-  const Starting starting = *std::exchange(starting_, std::nullopt);
-  if (!starting.origin.empty()) {
-    const std::string json = Json({{"origin", starting.origin}}).dump();
+  if (!starting_->origin.empty()) {
+    const std::string json = Json({{"origin", starting_->origin}}).dump();
     auto logged = Log(RecordKind::kVersion, json);
-    if (!logged.ok()) return Problem(logged.error()), true;
+    if (!logged.ok()) return Problem(logged.error()), false;
+    starting_.reset();
     if (auto applied = ApplyVersion(logged.value(), json); !applied.ok()) Problem(applied.error());
     return true;
   }
   const bool keep = versions_ != nullptr && env_.clock.Now() - last_version_ >= VersionGap();
   const std::string plan = Json({{"kind", retrain ? "retrain" : "iterate"},
-                                 {"reason", Text(starting.reason)},
+                                 {"reason", Text(starting_->reason)},
                                  {"seed", base::Hash64(options_.seed ^ (log_->next_sequence() << 20))},
                                  {"rate", data_->rate().value()},
                                  {"scale", retrain ? 1.0 : options_.iteration_scale},
@@ -53,7 +60,8 @@ bool Deployment::GoOnStarting() {
                                  {"keep", keep}})
                                .dump();
   auto logged = Log(RecordKind::kIterationStart, plan);
-  if (!logged.ok()) return Problem(logged.error()), true;
+  if (!logged.ok()) return Problem(logged.error()), false;
+  starting_.reset();
   if (keep) last_version_ = env_.clock.Now();
   if (auto applied = ApplyStart(logged.value(), plan); !applied.ok()) Problem(applied.error());
   return true;
@@ -78,9 +86,11 @@ void Deployment::RunJob(Job& job) {
     job.report =
         TRY(runtime_.Run(*model_, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
     job.seconds = base::Seconds(env_.clock.Now() - started);
-    if (job.keep && versions_ != nullptr && !versions_->Find(job.start)) {
+    if (job.keep && !versions_->Find(job.start)) {
       const auto saving = env_.clock.Now();
-      TRY(versions_->Save(job.info, *model_, *job.state, job.description));
+      auto saved = versions_->Save(job.info, *model_, *job.state, job.description);
+      if (!saved.ok()) Problem(saved.error());  // it can take over without
+      job.keep = saved.ok();
       saving_.store((env_.clock.Now() - saving).count(), std::memory_order_relaxed);
     }
     if (recovering_) return {};
@@ -120,34 +130,54 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
   return {};
 }
 
-// The trained copy comes back: it takes over, or it is given up.
-void Deployment::FinishJob() {
+// The trained copy comes back: it takes over, or it is given up. False when that must be tried again.
+bool Deployment::FinishJob() {
   Json json = {{"start", job_->start}, {"published", !job_->error.has_value()}};
   if (job_->error)
     json["reason"] = job_->error->text;
   else
     json["rows"] = job_->report.rows, json["loss"] = job_->report.loss, json["seconds"] = job_->seconds;
-  auto logged = Log(RecordKind::kIterationEnd, json.dump());
-  if (!logged.ok()) return Problem(logged.error());  // it stays, and is tried again at the next turn
+  const std::string text = Dump(json);
+  auto logged = Log(RecordKind::kIterationEnd, text);
+  if (!logged.ok()) {
+    Problem(logged.error());
+    return false;
+  }
   if (job_->error) env_.log.Warn("iteration given up", "start", job_->start, "reason", job_->error->text);
-  if (auto applied = ApplyEnd(logged.value(), json.dump()); !applied.ok()) Problem(applied.error());
+  if (auto applied = ApplyEnd(logged.value(), text); !applied.ok()) {
+    Problem(applied.error());
+    DropJob();
+  }
+  return true;
 }
 
 void Deployment::DropJob() {
   if (job_ == nullptr) return;
   job_->stop.store(true, std::memory_order_relaxed);
   job_ = nullptr;
-  scheduler_.OnFinish(env_.clock.Now(), std::numeric_limits<double>::quiet_NaN());
+  TellScheduler(std::numeric_limits<double>::quiet_NaN());
 }
 
-void Deployment::KeepVitals(const VersionInfo& info) {
-  background_.Post([this, info, vitals = SaveVitals(), needed = info.applied, now = Now()] {
-    auto saved = versions_->SaveVitals(info, vitals);
-    if (saved.ok()) saved = versions_->Prune(options_.versions_kept);
-    if (!saved.ok()) return Problem(saved.error());
-    if (journal_ == nullptr) return;
-    if (auto dropped = journal_->Retain(needed, now); !dropped.ok()) Problem(dropped.error());
-  });
+void Deployment::TellScheduler(double loss) {
+  (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
+  scheduler_.OnFinish(env_.clock.Now(), loss);
+}
+
+// What is kept of a replay is kept at once: later records may need it.
+void Deployment::InBackground(std::function<void()> task) {
+  if (recovering_)
+    task();
+  else
+    background_.Post(std::move(task));
+}
+
+// Completes a version; others may go then, and records that only they needed.
+Result<void> Deployment::KeepVitals(const VersionInfo& info, const std::string& vitals) {
+  TRY(journal_->Sync());  // no version knows more than the journal
+  TRY(versions_->SaveVitals(info, vitals));
+  TRY(versions_->Prune(options_.versions_kept));
+  if (!recovering_) TRY(journal_->Retain(versions_->NeededFrom(info.applied), Now()));
+  return {};
 }
 
 void Deployment::PostCommand(Command command) {
@@ -163,6 +193,7 @@ void Deployment::PostIterate(Done done) {
     if (options_.method == Method::kContinuous) {
       scheduler_.Ask();
     } else if (options_.method == Method::kVelox) {
+      if (data_->end() == 0) return done(Error{Code::kInvalid, "there are no observations yet to retrain on"});
       if (job_ == nullptr) StartIteration(Reason::kAsked);
     } else {
       return done(Error{Code::kInvalid, Str("method ", Name(options_.method), " runs no iterations")});
@@ -177,11 +208,18 @@ void Deployment::PostRollBack(std::uint64_t version, std::optional<std::pair<std
     if (versions_ == nullptr || !versions_->Find(version))
       return done(
           Error{Code::kNotFound, Str("version ", version, " is not kept; GET …/versions lists those that are")});
+    if (discard && (discard->first > discard->second || discard->second >= log_->next_sequence()))
+      return done(Error{Code::kInvalid, Str("discard ", discard->first, " to ", discard->second,
+                                            ": expected sequences in order, up to ", log_->next_sequence() - 1)});
+    // All that can go wrong does so before there is a record, which every restart would have to follow.
+    auto state = RolledBack(version, discard, relearn, log_->next_sequence());
+    if (!state.ok()) return done(state.error());
     Json json = {{"version", version}, {"relearn", relearn}};
     if (discard) json["discard"] = {discard->first, discard->second};
+    versions_->Hold(version, log_->next_sequence());
     auto logged = Log(RecordKind::kRollBack, json.dump());
     if (!logged.ok()) return done(logged.error());
-    if (auto applied = ApplyRollBack(logged.value(), json.dump()); !applied.ok()) {
+    if (auto applied = RollBack(std::move(state).value(), discard); !applied.ok()) {
       Problem(applied.error());
       return done(applied.error());
     }
@@ -223,7 +261,7 @@ void Deployment::Import(std::string path, Done done) {
   auto reading = std::make_shared<Reading>();
   reading->description = models_->description();
   for (const auto& dictionary : reading->description.dictionaries) reading->sizes.push_back(dictionary.size());
-  reading->file = Str("set-", log_->next_sequence(), ".rows");
+  reading->file = Str("set-", log_->next_sequence(), "-", ++imports_, ".rows");
   const auto read = [this, reading, path]() -> Result<void> {
     const std::string directory = options_.directory + "/datasets";
     TRY(env_.files.MakeDirectory(directory));
@@ -235,33 +273,33 @@ void Deployment::Import(std::string path, Done done) {
     const auto writer = TRY(DatasetWriter::Create(env_.files, Str(directory, "/", reading->file)));
     TRY(data::DriveInOrder(executor, *source, [&](data::Rows& rows) { return writer->Append(rows.batch()); }));
     reading->rows = TRY(writer->Close());
+    if (reading->rows == 0) return Error{Code::kBadInput, Str(path, ": found no rows, expected one or more")};
     return {};
   };
   const auto adopt = [this, reading, path, done]() -> void {
-    bool brings = false, alone = true;
+    bool alone = true;
     std::vector<data::NewName> names;
     for (std::size_t d = 0; d < reading->sizes.size(); ++d) {
       const data::Dictionary& dictionary = reading->description.dictionaries[d];
       alone = alone && models_->description().dictionaries[d].size() == reading->sizes[d];
-      brings = brings || dictionary.size() > reading->sizes[d];
       for (std::uint32_t n = reading->sizes[d]; n < dictionary.size(); ++n)
         names.push_back({0, static_cast<std::uint32_t>(d), std::string(dictionary.Name(n))});
     }
-    if (brings) {
-      payload_.clear();
-      PackNames(names, payload_);
-      auto logged = Log(RecordKind::kNames, payload_);
+    if (!names.empty()) {
+      std::string payload;
+      PackNames(names, payload);
+      auto logged = Log(RecordKind::kNames, payload);
       if (!logged.ok()) return done(logged.error());
-      if (auto applied = ApplyNames({logged.value(), RecordKind::kNames, payload_}); !applied.ok())
+      if (auto applied = ApplyNames({logged.value(), RecordKind::kNames, payload}); !applied.ok())
         return done(applied.error());
       NamesAreLogged();
       if (!alone) return Import(path, done);
     }
-    const Json json = {
-        {"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", path}};
-    auto logged = Log(RecordKind::kDataset, json.dump());
+    const std::string text =
+        Dump(Json{{"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", path}});
+    auto logged = Log(RecordKind::kDataset, text);
     if (!logged.ok()) return done(logged.error());
-    if (auto applied = ApplyDataset(json.dump()); !applied.ok()) return done(applied.error());
+    if (auto applied = ApplyDataset(text); !applied.ok()) return done(applied.error());
     env_.log.Info("data set joined", "path", path, "rows", reading->rows);
     done(Json({{"rows", reading->rows}, {"history", data_->end()}}).dump());
   };

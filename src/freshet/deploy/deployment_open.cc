@@ -46,7 +46,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
                                            doors_.companion);
   TRY(models_->Begin(&start.parameters));
   if (versions_ != nullptr && !TRY(LoadNewestVersion())) {
-    if (log_->next_sequence() > 1 && log_->first() > 0)
+    if (journal_->first_sequence() > 1)
       return Error{Code::kCorrupt, Str(options_.directory,
                                        ": no version can be read, and the journal no longer reaches "
                                        "back to the first observation")};
@@ -62,6 +62,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   applied_ = log_->next_sequence();
   NamesAreLogged();
   TRY(models_->Publish(applied_ - 1));
+  stats_.version = applied_ - 1;
   UpdateStats();
   return {};
 }
@@ -100,6 +101,7 @@ Result<bool> Deployment::LoadNewestVersion() {
     auto vitals = versions_->LoadVitals(info->id);
     if (!description.ok() || !vitals.ok()) {
       const Error& error = description.ok() ? vitals.error() : description.error();
+      if (error.code == Code::kInvalid) return error;
       env_.log.Error("version damaged", "version", info->id, "reason", error.text, "advice", "an older one is used");
       versions_->Forget(info->id);
       continue;
@@ -122,6 +124,9 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   fresh_.ClearRows();
   fresh_notes_.clear();
   std::uint64_t records = 0;
+  if (journal_->first_sequence() > from)
+    env_.log.Error("records missing", "directory", options_.directory, "from", from, "to",
+                   journal_->first_sequence() - 1, "advice", "what they taught is lost");
   const auto learn = [&]() -> Result<void> {
     TRY(ApplyRows(fresh_, fresh_notes_));
     fresh_.ClearRows();
@@ -142,11 +147,14 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     TRY(UnpackRow(record.payload, fresh_, note));
     for (data::NewName name : note.names) {
       name.entry += fresh_.offsets[fresh_.size() - 1];
-      data::AddNames({&name, 1}, models_->description(), fresh_);
+      EnterName(name);
     }
     return {};
   }));
   TRY(learn());
+  // What the newest version has seen may be more than the journal held on to; and what is damaged was not seen.
+  journal_->SkipTo(std::max(from, metrics_from_), data_->end());
+  data_->SkipTo(log_->next_number());
   recovering_ = false;
   if (job_ != nullptr) PostJob();  // it had started and not ended
   if (records > 0)
@@ -182,7 +190,8 @@ std::string Deployment::SaveVitals() const {
   Json json;
   json["applied"] = applied_;
   json["quality"] = quality_.Save();
-  json["drift"] = {{"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}};
+  json["drift"] = {
+      {"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}, {"waits", drift_waits_}};
   json["scheduler"] = scheduler_.Save();
   json["data"] = Json::parse(data_->Save());
   json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
@@ -206,6 +215,7 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
       const auto state = json.at("drift").at("state").get<std::vector<double>>();
       if (!drift_->Load(state)) return Error{Code::kCorrupt, "the drift detector of a version is damaged"};
       drift_found_ = json.at("drift").at("found");
+      drift_waits_ = json.at("drift").at("waits");
     }
     (void)scheduler_.Load(json.at("scheduler").get<std::vector<double>>());  // with other options it starts anew
     TRY(data_->Load(json.at("data").dump()));
@@ -213,7 +223,7 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
     if (counts.size() != 4) return Error{Code::kCorrupt, "the counts of a version are damaged"};
     learned_ = counts[0], since_version_ = counts[1], since_retraining_ = counts[2], iterations_ = counts[3];
     error_after_retraining_ = json.at("error_after_retraining");
-    for (const auto& [from, to] : json.at("discards").get<std::vector<std::pair<std::uint64_t, std::uint64_t>>>()) {
+    for (const auto& [from, to] : json.at("discards").get<std::vector<Range>>()) {
       discards_.emplace_back(from, to);
       log_->Discard(from, to);
     }
@@ -223,7 +233,7 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
       TRY(log_->Adopt(Str(options_.directory, "/datasets/", set.at("file").get<std::string>()), set.at("first"),
                       set.at("rows")));
     }
-    for (const std::uint64_t id : json.at("pinned").get<std::vector<std::uint64_t>>()) versions_->Pin(id, true);
+    versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>());
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};
   }
@@ -231,11 +241,12 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
 }
 
 Result<void> Deployment::Close() {
+  closing_ = true;
+  starting_.reset();
   if (job_ != nullptr) job_->stop.store(true, std::memory_order_relaxed);
-  while (background_.RunOne()) continue;
-  (void)Turn();
+  while (background_.RunOne() || Turn()) continue;
   if (journal_ == nullptr) return {};
-  if (learns() && log_->next_sequence() > 1 && since_version_ > 0) {
+  if (learns() && job_ == nullptr && since_version_ > 0) {
     StartVersion("stop");
     while (GoOnStarting()) continue;
   }

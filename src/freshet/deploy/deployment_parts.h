@@ -25,6 +25,7 @@ struct Deployment::Learn {
   LearnReply reply;
   std::optional<Error> error;
   std::size_t ids_added = 0;
+  std::vector<std::uint64_t> answered;  // feedback: hashes of the predictions that got their labels
 };
 
 // A training iteration on its way, or a retraining.

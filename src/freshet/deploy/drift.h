@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,14 +31,21 @@ class DriftDetector {
 
   virtual std::string_view name() const = 0;
   Drift Add(double error);
+  // After kDrift: how many of the last errors came after the change, as far as it can tell.
+  std::uint64_t since() const { return since_; }
 
   // All it remembers, as finite numbers. A detector of the same kind that loads them goes on as this one would.
   virtual std::vector<double> Save() const = 0;
   // False, and nothing has changed, when the numbers cannot come from Save.
   [[nodiscard]] virtual bool Load(std::span<const double> state) = 0;
 
+ protected:
+  void SetSince(double errors) { since_ = static_cast<std::uint64_t>(errors); }
+
  private:
   virtual Drift OnError(double error) = 0;  // finite and not huge
+
+  std::uint64_t since_ = 0;
 };
 
 // Count, mean and spread of errors, kept without cancellation (Chan, Golub and LeVeque 1983).

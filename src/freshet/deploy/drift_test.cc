@@ -62,6 +62,23 @@ TEST(DriftDetector, RarelyAlarmsWhileNothingChanges) {
     }
 }
 
+TEST(DriftDetector, TellsHowManyRowsCameAfterTheJump) {
+  for (const std::string_view kind : {"adwin", "page-hinkley", "ddm"}) {
+    SCOPED_TRACE(kind);
+    int near = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      base::Random random(seed, "since");
+      const auto detector = New(kind);
+      for (int i = 0; i < 2000; ++i) detector->Add(kStreams[0].draw(random, false));
+      int rows = 1;
+      while (detector->Add(kStreams[0].draw(random, true)) != Drift::kDrift) ++rows;
+      ASSERT_GT(detector->since(), 0u);
+      near += std::abs(static_cast<double>(detector->since()) - rows) <= 200;
+    }
+    EXPECT_GE(near, kind == "ddm" ? 20 : 36);
+  }
+}
+
 TEST(DriftDetector, FindsAJumpAfterTwoThousandRowsWithinAFewHundred) {
   struct Bound {
     std::string_view kind;

@@ -21,15 +21,10 @@ bool IdWindow::Has(std::uint64_t hash) const { return table_[Slot(hash)] == hash
 
 void IdWindow::Add(std::uint64_t hash) {
   CHECK(hash != 0 && !Has(hash));
-  if (count_ == most_) {
-    Erase(ring_[begin_]);
-    begin_ = (begin_ + 1) % ring_.size();
-    --count_;
-  }
   if (count_ == ring_.size()) {  // the ring grows: the oldest comes first again
     std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(begin_), ring_.end());
     begin_ = 0;
-    ring_.resize(std::min(most_, std::max<std::size_t>(1024, ring_.size() * 2)));
+    ring_.resize(std::max<std::size_t>(1024, ring_.size() + ring_.size() / 2));
   }
   ring_[(begin_ + count_) % ring_.size()] = hash;
   ++count_;
@@ -41,6 +36,13 @@ void IdWindow::RemoveNewest() {
   CHECK(count_ > 0);
   --count_;
   Erase(ring_[(begin_ + count_) % ring_.size()]);
+}
+
+void IdWindow::Trim() {
+  for (; count_ > most_; --count_) {
+    Erase(ring_[begin_]);
+    begin_ = (begin_ + 1) % ring_.size();
+  }
 }
 
 void IdWindow::Erase(std::uint64_t hash) {

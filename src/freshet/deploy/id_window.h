@@ -7,8 +7,8 @@
 
 namespace freshet::deploy {
 
-// The last `most` client ids, by their 64-bit hashes, so that an observation sent twice is learned once. Two ids that
-// share a hash among ten million: one chance in 10^12 for each new id.
+// The last `most` client ids (more until Trim), by their 64-bit hashes, so that an observation sent twice is learned
+// once. Two ids that share a hash among ten million: one chance in 10^12 for each new id.
 //
 // Threads: one at a time. Memory: 24 bytes an id, taken as ids come.
 class IdWindow {
@@ -17,10 +17,12 @@ class IdWindow {
   static std::uint64_t HashOf(std::string_view id);  // never 0
 
   bool Has(std::uint64_t hash) const;
-  // Adds one that is not there; the oldest goes when there are too many.
+  // Adds one that is not there.
   void Add(std::uint64_t hash);
   // Takes back the newest.
   void RemoveNewest();
+  // The oldest go where there are too many: once nothing will be taken back.
+  void Trim();
   std::size_t size() const { return count_; }
 
  private:

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/random.h"
+#include "deploy/directory.h"
+#include "deploy/id_window.h"
 
 namespace freshet::deploy {
 
@@ -18,13 +19,13 @@ struct Journal::Part {
   std::unique_ptr<base::InputFile> index_file;  // once it is finished
   std::uint64_t end_number() const { return first_number + count; }
 
-  Result<std::uint64_t> OffsetOf(std::uint64_t number) const {
-    if (index_file == nullptr) return std::uint64_t{index.offsets[number - first_number]};
+  // Where an observation begins, by the file of the index.
+  Result<std::uint32_t> OffsetIn(const base::InputFile& file, std::uint64_t number) const {
     std::uint32_t offset = 0;
     const std::uint64_t at = SegmentIndex::kOffsetsAt + (number - first_number) * sizeof offset;
-    if (TRY(index_file->ReadAt(at, {reinterpret_cast<char*>(&offset), sizeof offset})) != sizeof offset)
+    if (TRY(file.ReadAt(at, {reinterpret_cast<char*>(&offset), sizeof offset})) != sizeof offset)
       return Error{Code::kCorrupt, Str(SegmentIndex::PathOf(segment->path()), ": is shorter than it was")};
-    return std::uint64_t{offset};
+    return offset;
   }
 };
 
@@ -53,24 +54,42 @@ Result<std::unique_ptr<Journal>> Journal::Open(const base::Env& env, JournalOpti
 }
 
 Result<void> Journal::OpenSegments() {
-  auto paths = env_.files.Glob(options_.directory + "/*.log");
-  if (!paths.ok()) return {};  // there is none yet
-  for (const std::string& path : paths.value()) {
-    auto part = OpenPart(path, path == paths.value().back());
+  const auto paths = TRY(FilesIn(env_.files, options_.directory, ".log"));
+  bool any = false;  // before this one
+  for (const std::string& path : paths) {
+    const bool last = path == paths.back();
+    auto part = OpenPart(path, last);
     if (!part.ok()) {
       if (part.error().code != Code::kCorrupt) return std::move(part).error();
-      damages_.push_back({path, 0, 0, next_, 0});  // its head is damaged: nothing in it can be trusted
-      env_.log.Error("journal damaged", "reason", part.error().text);
-      // Its records keep their sequences: what comes after must not take them again.
+      TRY(PassOver(path, last, part.error()));
+      any = true;
       continue;
     }
+    const std::uint64_t first = part.value()->segment->head().first_sequence;
+    if (any && first > next_) Report({path, 0, 0, next_, first - next_});  // what came before it is gone
+    any = true;
     next_ = std::max(next_, part.value()->end_sequence);
     next_number_ = std::max(next_number_, part.value()->end_number());
     segments_.push_back(part.value());
     parts_.push_back(std::move(part).value());
   }
+  if (!segments_.empty() && segments_.back()->index_file == nullptr) last_ = segments_.back();
   end_sequence_ = next_;
   end_number_ = next_number_;
+  return {};
+}
+
+// A segment whose head is damaged: nothing in it can be trusted, but what comes after must not take its sequences
+// again.
+Result<void> Journal::PassOver(const std::string& path, bool last, const Error& why) {
+  const auto file = TRY(env_.files.OpenRead(path));
+  const std::uint64_t size = file->size().value_or(0);
+  if (last && size < SegmentHead::kBytes) return env_.files.Remove(path);  // a crash was beginning it
+  env_.log.Error("journal damaged", "reason", why.text);
+  if (!last) return {};  // the next one says how much is missing
+  const std::uint64_t first = std::strtoull(path.c_str() + path.rfind('/') + 1, nullptr, 10);
+  Report({path, 0, size, next_, 0});
+  next_ = std::max(next_, first) + size / kRecordHeader;
   return {};
 }
 
@@ -81,43 +100,67 @@ Result<std::shared_ptr<Journal::Part>> Journal::OpenPart(const std::string& path
   const std::string index_path = SegmentIndex::PathOf(path);
   if (auto index = SegmentIndex::Read(env_.files, index_path); index.ok()) {
     part->index = std::move(index).value();
+    part->index_file = TRY(env_.files.OpenRead(index_path));
   } else {
-    const std::size_t before = damages_.size();
-    SegmentIndex& made = part->index;
-    made.end_sequence = part->segment->head().first_sequence;
-    made.bytes = SegmentHead::kBytes;
-    data::Rows rows;
-    Note note;
-    TRY(part->segment->Scan(
-        0, 0,
-        [&](const Record& record, std::uint64_t offset) -> Result<void> {
-          made.Add(record, offset);
-          if (record.kind != RecordKind::kObservation) return {};
-          PeekNote(record.payload, note);
-          made.last_time = note.time;
-          if (!note.id.empty()) made.ids.push_back(base::Hash64(note.id));
-          return {};
-        },
-        &damages_));
-    for (std::size_t d = before; d < damages_.size(); ++d)
-      env_.log.Error("journal damaged", "file", damages_[d].path, "offset", damages_[d].offset, "bytes",
-                     damages_[d].bytes, "first_lost", damages_[d].first_lost, "lost", damages_[d].lost);
-    if (last) {  // what a crash was writing
-      const auto file = TRY(env_.files.OpenAppend(path));
-      TRY(file->Truncate(made.bytes));
-    } else {
-      TRY(made.Write(env_.files, index_path));
-    }
+    TRY(MakeIndex(*part, last));
   }
   part->end_sequence = part->index.end_sequence;
   part->bytes = part->index.bytes;
   part->count = part->index.offsets.size();
   part->last_time = part->index.last_time;
-  if (env_.files.Exists(index_path)) {
-    part->index_file = TRY(env_.files.OpenRead(index_path));
-    part->index = {};
-  }
+  if (part->index_file != nullptr) part->index = {};
   return part;
+}
+
+// Reads a segment that has no index: the last, which was being written, or one whose index is lost.
+Result<void> Journal::MakeIndex(Part& part, bool last) {
+  const std::string& path = part.segment->path();
+  SegmentIndex& made = part.index;
+  made.end_sequence = part.segment->head().first_sequence;
+  made.bytes = SegmentHead::kBytes;
+  Note note;
+  std::vector<Damage> found;
+  TRY(part.segment->Scan(
+      0, 0,
+      [&](const Record& record, std::uint64_t offset) -> Result<void> {
+        made.Add(record, offset);
+        const bool observation = record.kind == RecordKind::kObservation;
+        if (!observation && record.kind != RecordKind::kPrediction) return {};
+        PeekNote(record.payload, note);
+        made.last_time = std::max(made.last_time, note.time);
+        if (observation && !note.id.empty()) made.ids.push_back(IdWindow::HashOf(note.id));
+        return {};
+      },
+      &found));
+  for (const Damage& damage : found) Report(damage);
+  if (!last) {
+    const std::string index_path = SegmentIndex::PathOf(path);
+    TRY(made.Write(env_.files, index_path));
+    part.index_file = TRY(env_.files.OpenRead(index_path));
+    return {};
+  }
+  const std::uint64_t size = part.segment->size();
+  if (size <= made.bytes) return {};
+  env_.log.Warn("journal cut", "file", path, "at", made.bytes, "bytes", size - made.bytes, "reason",
+                "its end was not wholly written");
+  const auto file = TRY(env_.files.OpenAppend(path));
+  return file->Truncate(made.bytes);
+}
+
+void Journal::Report(const Damage& damage) const {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](const Damage& known) { return known.path == damage.path && known.offset == damage.offset; };
+    if (std::any_of(damages_.begin(), damages_.end(), same)) return;
+    damages_.push_back(damage);
+  }
+  env_.log.Error("journal damaged", "file", damage.path, "offset", damage.offset, "bytes", damage.bytes, "first_lost",
+                 damage.first_lost, "lost", damage.lost);
+}
+
+std::vector<Damage> Journal::damages() const {
+  const std::lock_guard lock(mutex_);
+  return damages_;
 }
 
 std::uint64_t Journal::Append(RecordKind kind, std::string_view payload, std::uint64_t id_hash, std::int64_t time) {
@@ -127,11 +170,14 @@ std::uint64_t Journal::Append(RecordKind kind, std::string_view payload, std::ui
   return next_++;
 }
 
-Result<void> Journal::StartSegment() {
-  const std::uint64_t observations = static_cast<std::uint64_t>(
+std::uint64_t Journal::WaitingObservations() const {
+  return static_cast<std::uint64_t>(
       std::count_if(waiting_records_.begin(), waiting_records_.end(),
                     [](const Waiting& record) { return record.kind == RecordKind::kObservation; }));
-  const SegmentHead head{end_sequence_.load(), next_number_ - observations};
+}
+
+Result<void> Journal::StartSegment() {
+  const SegmentHead head{end_sequence_.load(), next_number_ - WaitingObservations()};
   const std::string path = PathOf(head.first_sequence);
   std::shared_ptr<base::AppendFile> file = TRY(env_.files.OpenAppend(path));
   TRY(file->Truncate(0));
@@ -146,73 +192,73 @@ Result<void> Journal::StartSegment() {
   part->first_number = head.first_number;
   part->end_sequence = part->index.end_sequence = head.first_sequence;
   const std::lock_guard lock(mutex_);
+  last_ = part;
   segments_.push_back(part);
   parts_.push_back(std::move(part));
   file_ = sync_file_ = std::move(file);
   return {};
 }
 
+// Finishes the segment being written.
 Result<void> Journal::Seal() {
-  if (segments_.empty() || segments_.back()->index_file != nullptr) {
-    file_ = nullptr;
-    return {};
-  }
-  Part& part = *segments_.back();
-  if (file_ != nullptr && options_.durability != Durability::kNone) TRY(file_->Sync());
-  const std::string path = SegmentIndex::PathOf(part.segment->path());
-  TRY(part.index.Write(env_.files, path));
+  if (options_.durability != Durability::kNone) TRY(file_->Sync());
+  const std::string path = SegmentIndex::PathOf(last_->segment->path());
+  TRY(last_->index.Write(env_.files, path));
   auto index_file = TRY(env_.files.OpenRead(path));
   const std::lock_guard lock(mutex_);
-  part.index_file = std::move(index_file);
-  part.index = {};
+  last_->index_file = std::move(index_file);
+  last_->index = {};
+  last_ = nullptr;
   file_ = nullptr;
   return {};
 }
 
-Result<void> Journal::Commit() {
-  if (waiting_records_.empty()) return {};
-  if (broken_) return *broken_;
-  const auto give_up = [&](Error error) {
-    // The sequences are taken back, so that they are used once only.
-    next_ = waiting_records_.front().sequence;
-    for (const Waiting& record : waiting_records_)
-      if (record.kind == RecordKind::kObservation) --next_number_;
-    waiting_.clear();
-    waiting_records_.clear();
-    return error;
-  };
-  if (file_ == nullptr && !segments_.empty() && segments_.back()->index_file == nullptr) {
-    auto file = env_.files.OpenAppend(segments_.back()->segment->path());  // going on after a restart
-    if (!file.ok()) return give_up(std::move(file).error());
+// There is a segment to append to, and its file ends with its last record.
+Result<void> Journal::MakeReady() {
+  if (last_ != nullptr && file_ == nullptr) {  // going on after a restart
+    auto file = TRY(env_.files.OpenAppend(last_->segment->path()));
     const std::lock_guard lock(mutex_);
-    file_ = sync_file_ = std::move(file).value();
+    file_ = sync_file_ = std::move(file);
   }
-  if (file_ != nullptr && segments_.back()->bytes >= options_.segment_bytes)
-    if (auto sealed = Seal(); !sealed.ok()) return give_up(std::move(sealed).error());
-  if (file_ == nullptr)
-    if (auto started = StartSegment(); !started.ok()) return give_up(std::move(started).error());
+  if (torn_) TRY(file_->Truncate(last_->bytes));
+  torn_ = false;
+  if (last_ != nullptr && (full_ || last_->bytes >= options_.segment_bytes)) TRY(Seal());
+  full_ = false;
+  return last_ == nullptr ? StartSegment() : Result<void>();
+}
 
-  Part& part = *segments_.back();
+Result<void> Journal::Write() {
   auto written = file_->Append(std::as_bytes(std::span(waiting_)));
   if (written.ok()) written = env_.faults.Hit("journal.written");
   if (written.ok() && options_.durability == Durability::kAlways) written = file_->Sync();
-  if (!written.ok()) {
-    if (auto cut = file_->Truncate(part.bytes); !cut.ok()) {
-      broken_ = Error{Code::kIo, Str("the journal cannot be repaired while running: ", cut.error().text,
-                                     "; free some space and restart")};
-      env_.log.Error("journal broken", "reason", broken_->text);
-    }
-    return give_up(std::move(written).error());
+  if (written.ok()) return {};
+  if (auto cut = file_->Truncate(last_->bytes); !cut.ok()) {
+    torn_ = true;
+    env_.log.Error("journal torn", "reason", cut.error().text, "advice", "nothing is kept until this can be cut off");
+  }
+  return written;
+}
+
+Result<void> Journal::Commit() {
+  if (waiting_records_.empty()) return {};
+  auto written = MakeReady();
+  if (written.ok()) written = Write();
+  if (!written.ok()) {  // the sequences are taken back, so that they are used once only
+    next_ = waiting_records_.front().sequence;
+    next_number_ -= WaitingObservations();
+    waiting_.clear();
+    waiting_records_.clear();
+    return written;
   }
   unsynced_.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
+    Part& part = *last_;
     for (const Waiting& record : waiting_records_) {
-      if (record.kind == RecordKind::kObservation) {
-        part.index.offsets.push_back(static_cast<std::uint32_t>(part.bytes + record.offset));
-        part.index.last_time = record.time;
-        if (record.id_hash != 0) part.index.ids.push_back(record.id_hash);
-      }
+      part.index.last_time = std::max(part.index.last_time, record.time);
+      if (record.kind != RecordKind::kObservation) continue;
+      part.index.offsets.push_back(static_cast<std::uint32_t>(part.bytes + record.offset));
+      if (record.id_hash != 0) part.index.ids.push_back(record.id_hash);
     }
     part.bytes += waiting_.size();
     part.index.bytes = part.bytes;
@@ -234,7 +280,19 @@ Result<void> Journal::Sync() {
     const std::lock_guard lock(mutex_);
     file = sync_file_;
   }
-  return file == nullptr ? Result<void>() : file->Sync();
+  auto synced = file == nullptr ? Result<void>() : file->Sync();
+  if (!synced.ok()) unsynced_.store(true);
+  return synced;
+}
+
+void Journal::SkipTo(std::uint64_t sequence, std::uint64_t number) {
+  CHECK(waiting_records_.empty());
+  if (sequence <= next_ && number <= next_number_) return;
+  full_ = true;
+  next_ = std::max(next_, sequence);
+  next_number_ = std::max(next_number_, number);
+  end_number_.store(next_number_, std::memory_order_release);
+  end_sequence_.store(next_, std::memory_order_release);
 }
 
 std::uint64_t Journal::first_sequence() const {
@@ -265,13 +323,17 @@ Result<void> Journal::Scan(std::uint64_t from, const std::function<Result<void>(
       if (part->end_sequence > from) ranges.emplace_back(part, part->bytes);
   }
   for (const auto& [part, bytes] : ranges)
-    TRY(part->segment->Scan(
-        0, bytes,
-        [&](const Record& record, std::uint64_t) -> Result<void> {
-          if (record.sequence < from || record.sequence >= end) return {};
-          return visit(record);
-        },
-        nullptr));
+    TRY(ScanPart(*part, bytes, [&](const Record& record, std::uint64_t) -> Result<void> {
+      if (record.sequence < from || record.sequence >= end) return {};
+      return visit(record);
+    }));
+  return {};
+}
+
+Result<void> Journal::ScanPart(const Part& part, std::uint64_t bytes, const Segment::Visit& visit) const {
+  std::vector<Damage> found;
+  TRY(part.segment->Scan(0, bytes, visit, &found));
+  for (const Damage& damage : found) Report(damage);
   return {};
 }
 
@@ -280,13 +342,10 @@ Result<void> Journal::Adopt(const std::string& path, std::uint64_t first_number,
   auto part = TRY(OpenPart(path, false));
   if (part->count != rows)
     return Error{Code::kCorrupt, Str(path, ": holds ", part->count, " rows where ", rows, " were registered")};
+  if (rows == 0) return {};
   part->first_number = first_number;
   part->dataset = true;
-  if (first_number + rows > next_number_) {  // observations from here on stand in a segment of their own
-    TRY(Seal());
-    next_number_ = first_number + rows;
-    end_number_.store(next_number_, std::memory_order_release);
-  }
+  SkipTo(next_, first_number + rows);
   const std::lock_guard lock(mutex_);
   const auto at =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& other) { return other->first_number > first_number; });
@@ -310,15 +369,19 @@ std::shared_ptr<Journal::Part> Journal::PartOf(std::uint64_t number) const {
 Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const {
   std::string room;
   Note note;
+  std::unique_lock lock(mutex_);
+  const auto discarded = discarded_;
+  lock.unlock();
   for (const std::uint64_t number : numbers) {
-    std::unique_lock lock(mutex_);
+    lock.lock();
     const std::shared_ptr<Part> part = PartOf(number);
-    if (part == nullptr) continue;
-    std::uint64_t offset = 0;
-    if (part->index_file == nullptr) offset = TRY(part->OffsetOf(number));
-    const auto discarded = discarded_;
+    const base::InputFile* const index_file = part == nullptr ? nullptr : part->index_file.get();
+    std::uint32_t offset = 0;
+    if (part != nullptr && index_file == nullptr) offset = part->index.offsets[number - part->first_number];
     lock.unlock();
-    if (part->index_file != nullptr) offset = TRY(part->OffsetOf(number));
+    if (part == nullptr) continue;
+    if (index_file != nullptr) offset = TRY(part->OffsetIn(*index_file, number));
+    if (offset == 0) continue;  // lost by damage
     auto record = part->segment->ReadAt(offset, room);
     if (!record.ok()) {
       if (record.error().code == Code::kCorrupt) continue;
@@ -363,18 +426,20 @@ Result<int> Journal::Retain(std::uint64_t needed, std::int64_t now) {
 }
 
 Result<std::vector<std::uint64_t>> Journal::RecentIds(std::size_t most) const {
-  std::vector<std::shared_ptr<Part>> newest_first;
+  std::vector<std::uint64_t> ids;         // newest first
+  std::vector<std::string> newest_first;  // paths of finished segments
   {
     const std::lock_guard lock(mutex_);
-    newest_first.assign(segments_.rbegin(), segments_.rend());
+    for (auto part = segments_.rbegin(); part != segments_.rend(); ++part)
+      if ((*part)->index_file != nullptr)
+        newest_first.push_back(SegmentIndex::PathOf((*part)->segment->path()));
+      else
+        ids.assign((*part)->index.ids.rbegin(), (*part)->index.ids.rend());
   }
-  std::vector<std::uint64_t> ids;  // newest first
-  for (const auto& part : newest_first) {
-    std::vector<std::uint64_t> of_part = part->index.ids;
-    if (part->index_file != nullptr)
-      of_part = TRY(SegmentIndex::Read(env_.files, SegmentIndex::PathOf(part->segment->path()))).ids;
-    ids.insert(ids.end(), of_part.rbegin(), of_part.rend());
+  for (const std::string& path : newest_first) {
     if (ids.size() >= most) break;
+    const auto of_part = TRY(SegmentIndex::Read(env_.files, path)).ids;
+    ids.insert(ids.end(), of_part.rbegin(), of_part.rend());
   }
   if (ids.size() > most) ids.resize(most);
   std::reverse(ids.begin(), ids.end());
@@ -399,7 +464,7 @@ Result<void> DatasetWriter::Append(const data::Batch& batch) {
     if (offset > 0xffff0000u)
       return Error{Code::kInvalid, Str(path_, ": a data set of more than 4 GB in packed form; split it")};
     index_.Add(record, offset);
-    index_.last_time = note.time;
+    index_.last_time = std::max(index_.last_time, note.time);
     AppendRecord(bytes_, record.sequence, record.kind, payload_);
   }
   offset_ += bytes_.size();

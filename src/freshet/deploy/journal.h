@@ -26,17 +26,17 @@ struct JournalOptions {
   Durability durability = Durability::kEverySec;
   std::uint64_t segment_bytes = 64 << 20;
   std::uint64_t retain_bytes = 0;   // older segments beyond this are dropped; 0: none
-  std::int64_t retain_seconds = 0;  // likewise those whose last observation is older
+  std::int64_t retain_seconds = 0;  // likewise those whose last observation or prediction is older
 };
 
 // The log of a deployment on disk: records in segment files, appended by one thread and read by any. It is also the
 // history of observations. docs/formats.md describes the files.
 //
-// Threads:  Append, Commit, Seal, Adopt and Drop belong to one thread; reading and Sync to any.
+// Threads:  Append, Commit, Adopt and SkipTo belong to one thread; reading, Sync and Retain to any.
 // Failure:  Open: kBusy when another process has it, kIo; damaged places are passed over and listed in damages(), a
-// torn
-//           tail (what a crash was writing) is cut off. Commit: kIo, and then none of the records waiting is in the
-//           journal, now or after a restart; a later Commit may succeed again.
+//           torn tail (what a crash was writing) is cut off. Commit: kIo, and then none of the records waiting is in
+//           the journal, now or after a restart (but if what was half written could not be cut off either, only once a
+//           later Commit has succeeded); a later Commit may succeed again.
 class Journal final : public RecordLog {
  public:
   static Result<std::unique_ptr<Journal>> Open(const base::Env& env, JournalOptions options);
@@ -46,6 +46,9 @@ class Journal final : public RecordLog {
   Result<void> Commit() override;
   // Syncs what has been committed, if there is anything new.
   Result<void> Sync();
+  // Later records have at least this sequence, and observations this number: for a journal that lost its end, which
+  // others remember. Nothing may be waiting.
+  void SkipTo(std::uint64_t sequence, std::uint64_t number);
 
   std::uint64_t next_sequence() const override { return next_; }
   std::uint64_t next_number() const override { return next_number_; }
@@ -66,7 +69,8 @@ class Journal final : public RecordLog {
   // Drops segments by size or age, all of whose records are before `needed`. Returns how many.
   Result<int> Retain(std::uint64_t needed, std::int64_t now);
 
-  const std::vector<Damage>& damages() const { return damages_; }
+  // What Open found, and reading since.
+  std::vector<Damage> damages() const;
   // Hashes of the last `most` ids in the journal, oldest first. Reads the index files of finished segments.
   Result<std::vector<std::uint64_t>> RecentIds(std::size_t most) const;
 
@@ -75,15 +79,21 @@ class Journal final : public RecordLog {
   Journal(const base::Env& env, JournalOptions options);
   Result<void> OpenSegments();
   Result<std::shared_ptr<Part>> OpenPart(const std::string& path, bool last);
+  Result<void> MakeIndex(Part& part, bool last);
+  Result<void> PassOver(const std::string& path, bool last, const Error& why);
+  void Report(const Damage& damage) const;
+  Result<void> ScanPart(const Part& part, std::uint64_t bytes, const Segment::Visit& visit) const;
+  Result<void> MakeReady();
+  Result<void> Write();
   Result<void> StartSegment();
   Result<void> Seal();
+  std::uint64_t WaitingObservations() const;
   std::shared_ptr<Part> PartOf(std::uint64_t number) const;
   std::string PathOf(std::uint64_t sequence) const;
 
   const base::Env env_;
   const JournalOptions options_;
   std::unique_ptr<base::FileLock> lock_;
-  std::vector<Damage> damages_;
 
   // The appending thread's.
   std::uint64_t next_ = 1, next_number_ = 0;
@@ -94,14 +104,17 @@ class Journal final : public RecordLog {
     std::int64_t time;
   };
   std::vector<Waiting> waiting_records_;
-  std::shared_ptr<base::AppendFile> file_;  // of the last part; null before the first append
-  std::optional<Error> broken_;             // what cannot be repaired: nothing is appended any more
+  std::shared_ptr<Part> last_;              // the segment being written; null: the next commit starts one
+  std::shared_ptr<base::AppendFile> file_;  // of it; null before the first append
+  bool torn_ = false;                       // what a commit could not write may still stand at its end
+  bool full_ = false;                       // the next records stand in another
 
   std::atomic<std::uint64_t> end_sequence_{1}, end_number_{0};
   std::atomic<bool> unsynced_{false};
 
-  mutable std::mutex mutex_;                                        // guards everything below, and parts' index
-  std::vector<std::shared_ptr<Part>> segments_;                     // by sequence; the last is being written
+  mutable std::mutex mutex_;  // guards everything below, and parts' index
+  mutable std::vector<Damage> damages_;
+  std::vector<std::shared_ptr<Part>> segments_;                     // by sequence
   std::vector<std::shared_ptr<Part>> parts_;                        // segments and data sets by number
   std::vector<std::pair<std::uint64_t, std::uint64_t>> discarded_;  // sequences, both ends included
   std::shared_ptr<base::AppendFile> sync_file_;
@@ -120,7 +133,7 @@ class DatasetWriter {
   base::Files& files_;
   const std::string path_;
   const std::unique_ptr<base::OutputFile> file_;
-  SegmentIndex index_;
+  SegmentIndex index_{.end_sequence = 1, .bytes = SegmentHead::kBytes, .last_time = 0, .offsets = {}, .ids = {}};
   std::string bytes_, payload_;
   std::uint64_t offset_ = SegmentHead::kBytes;
 };

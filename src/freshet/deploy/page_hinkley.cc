@@ -20,21 +20,26 @@ Drift PageHinkley::OnError(double error) {
     sum_ = std::max(0.0, sum_ + z - kTolerance);
   }
   errors_.Add(error);
+  rising_ = sum_ > 0 ? rising_ + 1 : 0;
   if (sum_ > kDriftSum) {
+    const double since = rising_;
     *this = PageHinkley();
+    SetSince(since);
     return Drift::kDrift;
   }
   return sum_ > kWarningSum ? Drift::kWarning : Drift::kNone;
 }
 
-std::vector<double> PageHinkley::Save() const { return {errors_.count, errors_.mean, errors_.squares, sum_}; }
+std::vector<double> PageHinkley::Save() const { return {errors_.count, errors_.mean, errors_.squares, sum_, rising_}; }
 
 bool PageHinkley::Load(std::span<const double> state) {
-  if (state.size() != 4) return false;
+  if (state.size() != 5) return false;
   const ErrorMoments errors{state[0], state[1], state[2]};
   if (!errors.plausible() || !(state[3] >= 0 && state[3] <= kDriftSum)) return false;
+  if (!(state[4] >= 0 && state[4] <= errors.count)) return false;
   errors_ = errors;
   sum_ = state[3];
+  rising_ = state[4];
   return true;
 }
 

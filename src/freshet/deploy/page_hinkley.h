@@ -24,6 +24,7 @@ class PageHinkley final : public DriftDetector {
 
   ErrorMoments errors_;
   double sum_ = 0;
+  double rising_ = 0;  // errors since the sum was 0
 };
 
 }  // namespace freshet::deploy

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace freshet::deploy {
 struct Quality {
   double rows = 0, sum = 0, recent = 0, longer = 0;
 
+  // An error that is no finite number does not count: one row must not spoil the mean for ever.
   void Add(double error) {
+    if (!std::isfinite(error)) return;
     rows += 1;
     sum += error;
     recent += (error - recent) / std::min(rows, 1'000.0);

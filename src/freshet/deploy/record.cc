@@ -64,7 +64,7 @@ template <class T>
 void AppendFloats(const std::string_view bytes, T& to) {
   const std::size_t count = bytes.size() / sizeof(float), before = to.size();
   to.Resize(before + count);
-  std::memcpy(to.data() + before, bytes.data(), count * sizeof(float));
+  bytes.copy(reinterpret_cast<char*>(to.data() + before), count * sizeof(float));
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   const std::string_view scores =
       flags & kScores ? cursor.Bytes(std::uint64_t{cursor.Take<std::uint32_t>()} * sizeof(float)) : std::string_view();
   note.scores.resize(scores.size() / sizeof(float));
-  std::memcpy(note.scores.data(), scores.data(), scores.size());
+  scores.copy(reinterpret_cast<char*>(note.scores.data()), scores.size());
   note.names.clear();
   if (flags & kNames) note.names = TakeNames(cursor);
   for (const data::NewName& name : note.names)
@@ -178,7 +178,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   } else {
     const std::size_t before = rows.indices.size();
     rows.indices.Resize(before + count);
-    std::memcpy(rows.indices.data() + before, indices.data(), indices.size());
+    indices.copy(reinterpret_cast<char*>(rows.indices.data() + before), indices.size());
     AppendFloats(values, rows.values);
     rows.offsets.Append(static_cast<std::uint32_t>(rows.indices.size()));
   }

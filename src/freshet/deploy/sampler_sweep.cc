@@ -19,7 +19,7 @@ using std::uint64_t;
 // Where i of 0 … size-1 goes in an order named by the key: a Feistel network over an even number of bits, repeated
 // until it lands below size (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
 uint64_t Permuted(uint64_t key, uint64_t size, uint64_t i) {
-  const int half = std::max(1, (std::bit_width(size - 1) + 1) / 2);
+  const auto half = std::max<uint64_t>(1, (std::bit_width(size - 1) + 1) / 2);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   do {
     uint64_t left = i >> half, right = i & mask;
@@ -55,21 +55,22 @@ class SweepSampler final : public Sampler {
   }
 
   std::vector<uint64_t> Save() const override {
-    std::vector<uint64_t> state = {sweep_};
+    std::vector<uint64_t> state = {base::Hash64(seed_), sweep_};
     for (const Stretch& stretch : stretches_) state.insert(state.end(), {stretch.begin, stretch.end, stretch.taken});
     return state;
   }
 
   bool Load(std::span<const uint64_t> state) override {
-    if (state.size() % 3 != 1) return false;
+    if (state.size() % 3 != 2 || state[0] != base::Hash64(seed_)) return false;
+    if ((state.size() == 2) != (state[1] == 0)) return false;
     std::vector<Stretch> stretches;
-    for (std::size_t i = 1; i < state.size(); i += 3) {
+    for (std::size_t i = 2; i < state.size(); i += 3) {
       const Stretch stretch{state[i], state[i + 1], state[i + 2]};
       if (stretch.begin >= stretch.end || stretch.taken > stretch.size()) return false;
       if (!stretches.empty() && stretch.begin != stretches.back().end) return false;
       stretches.push_back(stretch);
     }
-    sweep_ = state[0];
+    sweep_ = state[1];
     stretches_ = std::move(stretches);
     return true;
   }

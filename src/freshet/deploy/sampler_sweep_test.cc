@@ -27,16 +27,7 @@ TEST(SweepSampler, DrawsEveryRowOnceBeforeAnyTwiceWhileRowsCome) {
       std::uint64_t fresh = 0;
       for (const std::uint64_t number : numbers) fresh += times[number] == 0;
       ASSERT_EQ(fresh, std::min<std::uint64_t>(left, numbers.size()));
-      if (left <= numbers.size() && left < numbers.size()) {  // a new sweep has begun
-        std::set<std::uint64_t> last;
-        for (const std::uint64_t number : numbers)
-          if (times[number] == 0) last.insert(number);
-        times.clear();
-        // What ended the last sweep may have been passed over in this one: only the rest is known.
-        for (const std::uint64_t number : numbers)
-          if (!last.contains(number)) times[number] = 1;
-        break;
-      }
+      if (left < numbers.size()) break;  // a new sweep has begun
       for (const std::uint64_t number : numbers) ++times[number];
       end += random.Below(5);
     }
@@ -89,10 +80,20 @@ TEST(SweepSampler, GoesOnAfterLoadAsItWouldHave) {
 
 TEST(SweepSampler, RefusesWhatItCannotHaveSaved) {
   const auto sampler = Sweep(1);
-  for (const std::vector<std::uint64_t>& state :
-       std::vector<std::vector<std::uint64_t>>{{}, {1, 2}, {1, 0, 10, 11}, {1, 10, 10, 0}, {1, 0, 10, 1, 11, 12, 0}})
-    EXPECT_FALSE(sampler->Load(state));
-  EXPECT_TRUE(sampler->Load(std::vector<std::uint64_t>{1, 0, 10, 10, 10, 12, 1}));
+  base::Random random(1, "state");
+  (void)Drawn(*sampler, 10, 4, random);
+  (void)Drawn(*sampler, 15, 4, random);
+  const auto state = sampler->Save();
+  ASSERT_EQ(state.size(), 8u);  // the seed, the sweep, and twice begin, end and how many were taken
+  EXPECT_TRUE(sampler->Load(state));
+  EXPECT_FALSE(Sweep(2)->Load(state));
+  for (const auto& [place, wrong] :
+       std::vector<std::pair<std::size_t, std::uint64_t>>{{2, 10}, {4, 11}, {5, 9}, {7, 6}}) {
+    auto other = state;
+    other[place] = wrong;
+    EXPECT_FALSE(sampler->Load(other)) << place;
+  }
+  EXPECT_EQ(sampler->Save(), state);
 }
 
 TEST(Sampler, ForgetsRowsOfEveryKind) {

@@ -38,6 +38,12 @@ class Sliding {
     const std::size_t skip = offset - begin_;
     return std::string_view(bytes_).substr(skip, std::min(size, bytes_.size() - skip));
   }
+  // Whether the file has bytes up to `end`: asked before room is made for a size that may be damaged.
+  Result<bool> Reaches(std::uint64_t end) const {
+    if (end <= begin_ + bytes_.size()) return true;
+    char last = 0;
+    return TRY(file_.ReadAt(end - 1, {&last, 1})) == 1;
+  }
 
  private:
   const base::InputFile& file_;
@@ -45,13 +51,26 @@ class Sliding {
   std::string bytes_;
 };
 
-// The whole record at an offset, or nothing.
-Result<std::optional<Record>> RecordAt(Sliding& window, std::uint64_t offset) {
+// The whole record at an offset, or nothing. Its sequence is `expected`, or up to `most_lost` more: any other is as bad
+// as damage, bytes of an earlier life of this part of the disk.
+Result<std::optional<Record>> RecordAt(Sliding& window, std::uint64_t offset, std::uint64_t expected,
+                                       std::uint64_t most_lost) {
   const std::string_view head = TRY(window.View(offset, kRecordHeader));
   if (head.size() < kRecordHeader) return std::optional<Record>();
   const auto size = At<std::uint32_t>(head, 4), kind = At<std::uint32_t>(head, 16);
   if (size > kMostPayload || kind == 0 || kind > 255) return std::optional<Record>();
+  if (At<std::uint64_t>(head, 8) - expected > most_lost) return std::optional<Record>();
+  if (!TRY(window.Reaches(offset + kRecordHeader + size))) return std::optional<Record>();
   return ParseRecord(TRY(window.View(offset, kRecordHeader + size)));
+}
+
+// The bytes from an offset on are the beginning of a record that was not written to its end.
+Result<bool> IsTorn(Sliding& window, std::uint64_t offset) {
+  const std::string_view head = TRY(window.View(offset, kRecordHeader));
+  if (head.size() < kRecordHeader) return true;
+  const auto size = At<std::uint32_t>(head, 4);
+  if (size > kMostPayload) return false;
+  return !TRY(window.Reaches(offset + kRecordHeader + size));
 }
 
 }  // namespace
@@ -85,27 +104,32 @@ Result<std::unique_ptr<Segment>> Segment::Open(base::Files& files, const std::st
 
 Result<std::uint64_t> Segment::Scan(std::uint64_t from, std::uint64_t to, const Visit& visit,
                                     std::vector<Damage>* damages) const {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
   Sliding window(*file_);
   std::uint64_t offset = std::max<std::uint64_t>(from, SegmentHead::kBytes), good_end = offset;
-  std::uint64_t expected = 0;  // the next sequence, once one is known
-  if (offset == SegmentHead::kBytes) expected = head_.first_sequence;
-  const std::uint64_t end = to != 0 ? to : ~std::uint64_t{0};
+  std::uint64_t expected = head_.first_sequence;
+  bool known = offset == SegmentHead::kBytes;  // that this is the next sequence
+  const std::uint64_t end = to != 0 ? to : kNone;
   while (offset < end) {
-    const std::optional<Record> record = TRY(RecordAt(window, offset));
-    // A record out of place is as bad as a damaged one: bytes of an earlier life of this part of the disk.
-    const bool plausible = record && (expected == 0 || record->sequence >= expected);
-    if (plausible) {
+    // What was passed over had no room for more.
+    const std::uint64_t most_lost = known ? (offset - good_end) / kRecordHeader : kNone - expected;
+    const std::optional<Record> record = TRY(RecordAt(window, offset, expected, most_lost));
+    if (record) {
       if (offset != good_end && damages != nullptr)
         damages->push_back({path_, good_end, offset - good_end, expected, record->sequence - expected});
       TRY(visit(*record, offset));
       offset += kRecordHeader + record->payload.size();
       expected = record->sequence + 1;
+      known = true;
       good_end = offset;
       continue;
     }
     if (TRY(window.View(offset, 1)).empty()) break;
     ++offset;
   }
+  const bool torn = to == 0 && TRY(IsTorn(window, good_end));
+  const std::uint64_t passed_over = (to != 0 ? to : offset) - good_end;
+  if (passed_over > 0 && !torn && damages != nullptr) damages->push_back({path_, good_end, passed_over, expected, 0});
   return good_end;
 }
 
@@ -126,6 +150,7 @@ Result<Record> Segment::ReadAt(std::uint64_t offset, std::string& room) const {
 }
 
 void SegmentIndex::Add(const Record& record, std::uint64_t offset) {
+  offsets.resize(offsets.size() + (record.sequence - end_sequence), 0);
   end_sequence = record.sequence + 1;
   bytes = offset + kRecordHeader + record.payload.size();
   if (record.kind == RecordKind::kObservation) offsets.push_back(static_cast<std::uint32_t>(offset));
@@ -158,11 +183,12 @@ Result<SegmentIndex> SegmentIndex::Read(base::Files& files, const std::string& p
   index.end_sequence = At<std::uint64_t>(bytes, 16);
   index.bytes = At<std::uint64_t>(bytes, 24);
   index.last_time = At<std::int64_t>(bytes, 32);
-  index.offsets.resize(At<std::uint32_t>(bytes, 40));
-  index.ids.resize(At<std::uint32_t>(bytes, 44));
-  if (bytes.size() != kOffsetsAt + index.offsets.size() * 4 + index.ids.size() * 8) return damaged;
-  std::memcpy(index.offsets.data(), bytes.data() + kOffsetsAt, index.offsets.size() * 4);
-  std::memcpy(index.ids.data(), bytes.data() + kOffsetsAt + index.offsets.size() * 4, index.ids.size() * 8);
+  const std::uint64_t offsets = At<std::uint32_t>(bytes, 40), ids = At<std::uint32_t>(bytes, 44);
+  if (bytes.size() != kOffsetsAt + offsets * 4 + ids * 8) return damaged;
+  index.offsets.resize(offsets);
+  index.ids.resize(ids);
+  bytes.copy(reinterpret_cast<char*>(index.offsets.data()), offsets * 4, kOffsetsAt);
+  bytes.copy(reinterpret_cast<char*>(index.ids.data()), ids * 8, kOffsetsAt + offsets * 4);
   return index;
 }
 

@@ -23,7 +23,7 @@ struct SegmentHead {
 struct Damage {
   std::string path;
   std::uint64_t offset = 0, bytes = 0;     // what was passed over
-  std::uint64_t first_lost = 0, lost = 0;  // sequences that are missing there
+  std::uint64_t first_lost = 0, lost = 0;  // sequences that are missing there; lost 0: nobody knows how many
 };
 
 // A file of records, read only. What Open finds is fixed: bytes after its last whole record are not looked at again.
@@ -41,9 +41,11 @@ class Segment {
 
   const std::string& path() const { return path_; }
   const SegmentHead& head() const { return head_; }
+  std::uint64_t size() const { return file_->size().value_or(0); }  // when it was opened
 
-  // Visits the records in [from, to) (offsets of records; to 0: up to the last whole one) in order; passes over damaged
-  // places, telling `damages`. Returns where the last whole record ends.
+  // Visits the records in [from, to) (offsets of records; from 0: from the first one; to 0: up to the end of the file)
+  // in order; passes over damaged places, telling `damages`. Returns where the last whole record ends. Bytes at the end
+  // of the file that are the beginning of a record are no damage: a crash was writing it.
   Result<std::uint64_t> Scan(std::uint64_t from, std::uint64_t to, const Visit& visit,
                              std::vector<Damage>* damages) const;
   // The payload of the record at an offset, into `room`. kCorrupt when there is no whole record.
@@ -61,8 +63,8 @@ class Segment {
 // What the index file of a finished segment holds.
 struct SegmentIndex {
   std::uint64_t end_sequence = 0, bytes = 0;
-  std::int64_t last_time = 0;          // of its observations
-  std::vector<std::uint32_t> offsets;  // of its observations
+  std::int64_t last_time = 0;          // the newest of its observations and predictions
+  std::vector<std::uint32_t> offsets;  // of its observations; 0: lost by damage
   std::vector<std::uint64_t> ids;      // hashes of the ids of its observations that have one
 
   static std::string PathOf(const std::string& segment_path) { return segment_path + ".index"; }
@@ -70,7 +72,8 @@ struct SegmentIndex {
   static Result<SegmentIndex> Read(base::Files& files, const std::string& path);
   // Where the offsets begin in the file, for reading one without the rest.
   static constexpr std::uint64_t kOffsetsAt = 48;
-  // Adds a record that was visited or appended.
+  // Adds a record that was visited or appended. Records that are missing before it count as observations, which most
+  // are, so that those after them keep their numbers.
   void Add(const Record& record, std::uint64_t offset);
 };
 

@@ -1,8 +1,10 @@
 #include "deploy/versions.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "deploy/directory.h"
 #include "model/model_file.h"
 
 namespace freshet::deploy {
@@ -28,6 +30,16 @@ VersionInfo InfoOf(const Json& json) {
   return info;
 }
 
+Result<VersionInfo> InfoIn(base::Files& files, const std::string& vitals_path) {
+  const auto file = TRY(data::TensorFile::Read(files, vitals_path));
+  const std::string text = TRY(file.Meta("version"));
+  try {
+    return InfoOf(Json::parse(text));
+  } catch (const std::exception& problem) {
+    return Error{Code::kCorrupt, problem.what()};
+  }
+}
+
 }  // namespace
 
 std::string VersionInfo::ToJson() const { return JsonOf(*this).dump(); }
@@ -41,26 +53,16 @@ std::string Versions::PathOf(std::uint64_t id) const {
 Result<std::unique_ptr<Versions>> Versions::Open(const base::Env& env, std::string directory) {
   TRY(env.files.MakeDirectory(directory));
   std::unique_ptr<Versions> versions(new Versions(env, std::move(directory)));
-  const auto vitals = env.files.Glob(versions->directory_ + "/*.model.vitals");
-  if (vitals.ok())
-    for (const std::string& path : vitals.value()) {
-      try {
-        const auto file = data::TensorFile::Read(env.files, path);
-        if (!file.ok()) {
-          env.log.Error("version damaged", "reason", file.error().text);
-          continue;
-        }
-        const VersionInfo info = InfoOf(Json::parse(TRY(file.value().Meta("version"))));
-        if (env.files.Exists(versions->PathOf(info.id))) versions->complete_[info.id] = info;
-      } catch (const std::exception& problem) {
-        env.log.Error("version damaged", "file", path, "reason", problem.what());
-      }
-    }
-  if (const auto drafts = env.files.Glob(versions->directory_ + "/*.draft"); drafts.ok())
-    for (const std::string& path : drafts.value()) TRY(env.files.Remove(path));
-  if (const auto models = env.files.Glob(versions->directory_ + "/*.model"); models.ok())
-    for (const std::string& path : models.value())
-      if (!env.files.Exists(path + ".vitals")) TRY(env.files.Remove(path));
+  for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".model.vitals"))) {
+    const auto info = InfoIn(env.files, path);
+    if (!info.ok())
+      env.log.Error("version damaged", "file", path, "reason", info.error().text);
+    else if (env.files.Exists(versions->PathOf(info.value().id)))
+      versions->complete_[info.value().id] = info.value();
+  }
+  for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".draft"))) TRY(env.files.Remove(path));
+  for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".model")))
+    if (!env.files.Exists(path + ".vitals")) TRY(env.files.Remove(path));
   return versions;
 }
 
@@ -91,6 +93,7 @@ Result<void> Versions::SaveVitals(const VersionInfo& info, const std::string& js
   }));
   const std::lock_guard lock(mutex_);
   complete_[info.id] = info;
+  held_.erase(held_.begin(), held_.lower_bound(info.id));
   return {};
 }
 
@@ -110,7 +113,7 @@ std::optional<VersionInfo> Versions::Find(std::uint64_t id) const {
 Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& model, State& state) const {
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, PathOf(id)));
   if (TRY(file.Meta("model")) != model.config().ToJson())
-    return Error{Code::kCorrupt, Str(PathOf(id), ": is a version of another model")};
+    return Error{Code::kInvalid, Str(PathOf(id), ": is a version of another model; give each model a directory")};
   TRY(model::LoadBlocks(file, Part::kRows, "", state.parameters));
   TRY(model::LoadBlocks(file, Part::kBeside, "beside.", state.parameters));
   TRY(state.optimizer->Follow(state.parameters));
@@ -131,6 +134,24 @@ void Versions::Pin(std::uint64_t id, bool pinned) {
   if (const auto found = complete_.find(id); found != complete_.end()) found->second.pinned = pinned;
 }
 
+void Versions::PinOnly(const std::vector<std::uint64_t>& ids) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, info] : complete_) info.pinned = std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+void Versions::Hold(std::uint64_t id, std::uint64_t by) {
+  const std::lock_guard lock(mutex_);
+  held_[by] = id;
+}
+
+std::uint64_t Versions::NeededFrom(std::uint64_t applied) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [by, id] : held_)
+    if (const auto found = complete_.find(id); found != complete_.end())
+      applied = std::min(applied, found->second.applied);
+  return applied;
+}
+
 void Versions::Forget(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   complete_.erase(id);
@@ -140,8 +161,12 @@ Result<void> Versions::Prune(std::size_t keep) {
   std::vector<std::uint64_t> free;
   {
     const std::lock_guard lock(mutex_);
+    const auto held = [&](std::uint64_t id) {
+      return std::any_of(held_.begin(), held_.end(), [&](const auto& entry) { return entry.second == id; });
+    };
     for (const auto& [id, info] : complete_)
-      if (!info.pinned) free.push_back(id);
+      if (!info.pinned && !held(id)) free.push_back(id);
+    keep = std::max<std::size_t>(keep, 1);
     if (free.size() <= keep) return {};
     free.resize(free.size() - keep);
     for (const std::uint64_t id : free) complete_.erase(id);

@@ -39,15 +39,22 @@ class Versions {
   // Complete versions, oldest first.
   std::vector<VersionInfo> list() const;
   std::optional<VersionInfo> Find(std::uint64_t id) const;
-  // Weights and all into `state` (which must be new), with the description as it was. kCorrupt, kNotFound.
+  // Weights and all into `state` (which must be new), with the description as it was. kCorrupt, kNotFound; kInvalid
+  // when it is a version of another model.
   Result<data::Description> Load(std::uint64_t id, const model::Model& model, State& state) const;
   Result<std::string> LoadVitals(std::uint64_t id) const;
   std::string PathOf(std::uint64_t id) const;
 
   void Pin(std::uint64_t id, bool pinned);
+  // These are pinned and no others.
+  void PinOnly(const std::vector<std::uint64_t>& ids);
+  // A replay of the record `by` needs this version: it is not pruned until a version after that record is complete.
+  void Hold(std::uint64_t id, std::uint64_t by);
+  // The first record that a replay may need when it begins at `applied`: versions that are held may be relearned from.
+  std::uint64_t NeededFrom(std::uint64_t applied) const;
   // A version that proved damaged is not offered again.
   void Forget(std::uint64_t id);
-  // Removes the oldest that are not pinned until `keep` of those are left.
+  // Removes the oldest that are not pinned or held until `keep` of those are left; the newest always is.
   Result<void> Prune(std::size_t keep);
 
  private:
@@ -56,8 +63,9 @@ class Versions {
 
   const base::Env env_;
   const std::string directory_;
-  mutable std::mutex mutex_;  // guards complete_
+  mutable std::mutex mutex_;  // guards everything below
   std::map<std::uint64_t, VersionInfo> complete_;
+  std::map<std::uint64_t, std::uint64_t> held_;  // by the record that needs it
 };
 
 }  // namespace freshet::deploy

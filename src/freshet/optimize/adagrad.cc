@@ -7,7 +7,7 @@ namespace freshet::optimize {
 namespace {
 
 struct AdaGrad {
-  static constexpr int kSlots = 1, kScaleSlot = -1;
+  static constexpr int kSlots = 1, kSumSlot = 0, kScaleSlot = -1;
   static constexpr bool kStepMatters = false;
   Penalty penalty;
   float rate = 0, epsilon;

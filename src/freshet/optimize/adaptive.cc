@@ -10,7 +10,7 @@ namespace freshet::optimize {
 namespace {
 
 struct Adaptive {
-  static constexpr int kSlots = 2, kScaleSlot = 1;  // G, s
+  static constexpr int kSlots = 2, kSumSlot = 0, kScaleSlot = 1;  // G, s
   static constexpr bool kStepMatters = false;
   static constexpr float kPrior = 4;
   Penalty penalty;

@@ -83,6 +83,9 @@ class Optimizer {
                            std::span<const float> values) = 0;
   virtual void ObserveScaled(Parameters& parameters, std::size_t b, std::uint64_t row,
                              std::span<const float> values) = 0;
+  // What was summed up over all gradients so far counts `keep` times from here on: rates that had fallen rise again. A
+  // rule that has no such sums, or forgets by itself, stays as it is.
+  virtual void Fade(Parameters& parameters, double keep) = 0;
   // Brings rows and their state nearer, for an update that will follow soon.
   virtual void Prefetch(const Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows) const = 0;
 

@@ -15,6 +15,7 @@ namespace freshet::optimize {
 //   F Step(F w, F* slots, F x, F delta) const          the new weight, for the gradient x·delta; x is a feature's
 //   value;
 //                                                      F is float, or Lanes for eight weights at once
+// when a slot is a sum over all gradients that nothing else depends on, kSumSlot, its number;
 // and, when it cares for the size of features, kScaleSlot, the slot that holds the largest |x| of the weight, and
 //   static void Rescale(float& w, float& scale, float x)   what a larger |x| does to weight and slot
 template <class Rule>
@@ -84,6 +85,15 @@ class RuleOptimizer final : public Optimizer {
       float* const scale = Slots(parameters, b, row) + Rule::kScaleSlot * values.size();
       for (std::size_t k = 0; k < values.size(); ++k) Rule::Rescale(parameters.Row(b, row)[k], scale[k], values[k]);
     }
+  }
+
+  void Fade(Parameters& parameters, double keep) override {
+    if constexpr (requires { Rule::kSumSlot; })
+      for (std::size_t b = 0; b < parameters.blocks(); ++b)
+        for (std::uint64_t row = 0; row < parameters.rows(b); ++row) {
+          float* const sums = Slots(parameters, b, row) + Rule::kSumSlot * parameters.width(b);
+          for (std::uint64_t k = 0; k < parameters.width(b); ++k) sums[k] *= static_cast<float>(keep);
+        }
   }
 
   void Prefetch(const Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows) const override {

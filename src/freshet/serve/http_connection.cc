@@ -2,9 +2,6 @@
 
 #include <sys/epoll.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "serve/http_loop.h"
 
 namespace freshet::serve {
