@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo test test-asan test-tsan test-slow bench format format-check lint clean
+.PHONY: help deps build demo test test-asan test-tsan test-web test-slow bench format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -34,6 +34,10 @@ test-tsan: deps  ## the tests with the thread sanitizer
 	@cmake --preset tsan
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan
+
+test-web: build  ## the status page in a real browser, and the metrics before promtool
+	@if scripts/install-deps --web; then /usr/bin/python3 web/status_page_test.py; \
+	else echo "SKIP SKIP SKIP test-web: no browser here and none could be installed; THE STATUS PAGE WAS NOT TESTED"; fi
 
 test-slow: test test-asan test-tsan  ## all of these, then every fuzz target for 20 seconds
 	@scripts/install-deps --lint

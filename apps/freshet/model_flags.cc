@@ -41,8 +41,8 @@ void ModelFlags::RegisterLearning(base::Settings& settings) {
   auto optimizers = WithAuto(optimize::Optimizer::Kinds());
   if (!replay) optimizers.emplace_back("lbfgs");
   settings.Add("optimizer", &optimizer,
-               Str("update rule (auto: adaptive; adagrad for standardised tables and fm",
-                   replay ? ")" : "; sgd for factorization)"),
+               Str("update rule (auto: adaptive",
+                   replay ? ")" : "; adagrad for standardised tables and fm; sgd for factorization)"),
                {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
   settings.Add("schedule", &schedule,
@@ -83,10 +83,8 @@ void ModelFlags::SettleDefaults(const data::Description& description) {
   // Standardised columns have one scale already; other features get the rule that does not mind theirs.
   const bool one_scale = model == "fm" || (description.dense && description.standardise);
   if (optimizer == "auto") {
-    // Adaptive factors learn single ratings and go over old ones at rates of their own, which sgd cannot; a training
-    // that ends settles by its schedule.
-    optimizer = one_scale ? "adagrad" : "adaptive";
-    if (factorization && use == Use::kTraining) optimizer = "sgd";
+    optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
+    if (use == Use::kReplay) optimizer = "adaptive";  // rates that settle by themselves, for what has no end
   }
   if (l2 < 0) l2 = factorization ? FactorDecay(use) : 0;
   if (rate > 0) return;

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "chart.h"
+#include "deploy/recipe.h"
+#include "deploy/replay_tune.h"
 #include "input_flags.h"
 #include "model_flags.h"
 #include "replay_view.h"
@@ -15,10 +17,12 @@ struct ReplayFlags {
   InputFlags input;
   ModelFlags learning{ModelFlags::Use::kReplay};
   deploy::ReplayOptions replay;
-  std::string method, compare = "baseline,baseline+,velox,continuous,static", order = "auto", curve, config;
+  std::string method, compare = "baseline,baseline+,velox,continuous,static", order = "auto", recipe = "auto", curve,
+                      config;
+  std::string answers = "continuous";
   std::int64_t test_rows = -1;
   int threads = 0, workers = 1, retrain_epochs = 0;
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, tune = false;
 
   void Register(base::Settings& settings);
 };
@@ -26,6 +30,9 @@ struct ReplayFlags {
 void ReplayFlags::Register(base::Settings& settings) {
   deploy::DeploymentOptions& deployment = replay.deployment;
   replay.initial_epochs = 0;
+  deployment.schedule.max_buffer_size = 0;
+  auto recipes = deploy::RecipeNames();
+  recipes.insert(recipes.begin(), "auto");
   settings.Group("Result");
   settings.Add("json", &json, "results as one JSON object, with curves");
   settings.Add("curve", &curve, "draw the errors over time into this SVG file, and below the results",
@@ -39,7 +46,7 @@ void ReplayFlags::Register(base::Settings& settings) {
                {.value = "WHICH", .choices = {"auto", "file", "time", "shuffle"}});
   settings.Add("initial", &replay.course.initial, "share of the rows that trains the first model",
                {.value = "X", .least = 0, .most = 1});
-  settings.Add("initial-epochs", &replay.initial_epochs, "passes over them (0: 12 for factorization, 5 for others)",
+  settings.Add("initial-epochs", &replay.initial_epochs, "passes over them (0: 12 for factorization, 2 for others)",
                {.value = "N", .least = 0});
   settings.Add("test-rows", &test_rows,
                "rows to test on and never train on (-1: ratings 5 %, others none: each arrival is a test)",
@@ -51,24 +58,33 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Group("Methods");
   settings.Add("compare", &compare, "methods to compare", {.value = "A,B"});
   settings.Add("method", &method, "one method alone", {.value = "NAME", .choices = deploy::MethodNames()});
-  settings.Add("buffer", &deployment.schedule.max_buffer_size, "continuous: arrivals from one iteration to the next",
-               {.value = "N", .least = 1});
-  settings.Add("sampler", &deployment.data.sampler.kind, "continuous: how rows of the past are chosen",
+  settings.Add("buffer", &deployment.schedule.max_buffer_size,
+               "continuous: arrivals from one iteration to the next (0: a two-hundredth of all)", {.value = "N"});
+  settings.Add("recipe", &recipe, "continuous: what the settings below are unless given (auto: by the model)",
+               {.value = "NAME", .choices = recipes});
+  settings.Add("sampler", &deployment.data.sampler.kind, "how rows of the past are chosen",
                {.value = "NAME", .choices = deploy::Sampler::Kinds()});
-  settings.Add("sampling-rate", &deployment.data.rate.rate, "continuous: share of the past that joins an iteration",
+  settings.Add("per-arrival", &deployment.data.per_arrival,
+               "rows of the past in an iteration for each arrival before it", {.value = "X", .least = 0});
+  settings.Add("sampling-rate", &deployment.data.rate.rate, "and rows as a share of the past",
                {.value = "X", .least = 0, .most = 1});
-  settings.Add("sample-rows", &deployment.data.most_sample, "continuous: most rows of the past (0: as the rate says)",
+  settings.Add("sample-rows", &deployment.data.most_sample, "at most so many rows of the past (0: no limit)",
                {.value = "N"});
-  settings.Add("half-life", &deployment.data.sampler.half_life,
-               "continuous: share of the past after which a row counts half (samplers recent and hard)",
-               {.value = "X"});
-  settings.Add("adaptive", &deployment.data.rate.adaptive, "continuous: drift lowers the sampling rate");
+  settings.Add("buffer-share", &deployment.data.buffer_share, "share of the arrivals before an iteration that join it",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("iteration-scale", &deployment.iteration_scale, "learning rate of iterations, as a multiple",
+               {.value = "X", .least = 0});
   settings.Add("drift", &deployment.drift, "detector of drift",
                {.value = "NAME", .choices = deploy::DriftDetector::Kinds()});
-  settings.Add("iteration-scale", &deployment.iteration_scale, "continuous: learning rate of iterations, as a multiple",
-               {.value = "X", .least = 0});
+  settings.Add("drift-keep", &deployment.drift_keep, "after a drift: what is left of the optimizer's sums",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("drift-forget", &deployment.drift_forget, "after a drift: draw only rows that came since");
+  settings.Add("drift-answer", &answers, "who does so", {.value = "WHO", .choices = {"continuous", "all"}});
+  settings.Add("adaptive", &deployment.data.rate.adaptive, "after a drift: lower the sampling rate for a while");
+  settings.Add("half-life", &deployment.data.sampler.half_life,
+               "share of the past after which a row counts half (samplers recent and hard)", {.value = "X"});
   settings.Add("retrain-every", &deployment.retrain_rows,
-               "velox: arrivals from one retraining to the next (0: a sixth of all)", {.value = "N"});
+               "velox: arrivals from one retraining to the next (0: five times in all)", {.value = "N"});
   settings.Add("retrain-epochs", &retrain_epochs, "velox: passes of a retraining (0: as the initial training)",
                {.value = "N", .least = 0});
   settings.Add("retrain-error", &deployment.retrain_error,
@@ -79,6 +95,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   learning.RegisterModel(settings);
   settings.Group("Learning");
   learning.RegisterLearning(settings);
+  settings.Add("tune", &tune, "choose rate, l2 and epochs that are not given by the initial part of the rows");
 }
 
 Result<std::vector<Method>> Methods(const ReplayFlags& flags) {
@@ -91,23 +108,53 @@ Result<std::vector<Method>> Methods(const ReplayFlags& flags) {
   return methods;
 }
 
+// The recipe's settings, but for those that were given.
+Result<void> ApplyRecipe(const base::Settings& settings, ReplayFlags& flags) {
+  deploy::DeploymentOptions& options = flags.replay.deployment;
+  const deploy::DeploymentOptions given = options;
+  if (flags.recipe == "auto") flags.recipe = deploy::RecipeFor(flags.replay.model);
+  TRY(deploy::UseRecipe(flags.recipe, flags.replay.model, options));
+  if (settings.Given("sampler")) options.data.sampler.kind = given.data.sampler.kind;
+  if (settings.Given("per-arrival")) options.data.per_arrival = given.data.per_arrival;
+  if (settings.Given("sampling-rate")) options.data.rate.rate = given.data.rate.rate;
+  if (settings.Given("buffer-share")) options.data.buffer_share = given.data.buffer_share;
+  if (settings.Given("iteration-scale")) options.iteration_scale = given.iteration_scale;
+  if (settings.Given("drift")) options.drift = given.drift;
+  if (settings.Given("drift-keep")) options.drift_keep = given.drift_keep;
+  if (settings.Given("drift-forget")) options.drift_forget = given.drift_forget;
+  return {};
+}
+
 // Fills what depends on the data.
-Result<void> Settle(ReplayFlags& flags, const deploy::Stream& stream) {
+Result<void> Settle(const base::Settings& settings, ReplayFlags& flags, const deploy::Stream& stream) {
   deploy::ReplayOptions& replay = flags.replay;
   const data::Description& description = stream.description;
   flags.learning.SettleDefaults(description);
   if (flags.learning.schedule == "auto") flags.learning.schedule = "constant";
   const bool factorization = flags.learning.model == "factorization";
-  if (replay.initial_epochs == 0) replay.initial_epochs = factorization ? 12 : 5;
   if (flags.test_rows < 0) flags.test_rows = factorization ? static_cast<std::int64_t>(stream.size() / 20) : 0;
-  if (flags.retrain_epochs == 0) flags.retrain_epochs = replay.initial_epochs;
   replay.methods = TRY(Methods(flags));
   replay.course.order = TRY(deploy::ParseOrder(flags.order));
   replay.course.test_rows = static_cast<std::uint64_t>(flags.test_rows);
   replay.model = TRY(flags.learning.Config(description));
   replay.deployment.optimizer = flags.learning.Optimizer();
-  replay.deployment.retrain_epochs = flags.retrain_epochs;
   replay.seed = flags.learning.seed;
+  replay.all_answer_drift = flags.answers == "all";
+  TRY(ApplyRecipe(settings, flags));
+  std::uint64_t& buffer = replay.deployment.schedule.max_buffer_size;
+  if (buffer == 0) buffer = std::max<std::uint64_t>(1, stream.size() / 200);
+  const bool epochs_given = replay.initial_epochs > 0;
+  if (!epochs_given) replay.initial_epochs = factorization ? 12 : 2;
+  if (flags.tune) {
+    const deploy::Tuning tuning = TRY(deploy::Tune(replay, stream));
+    if (!settings.Given("rate")) flags.learning.rate = tuning.rate;
+    if (!settings.Given("l2")) flags.learning.l2 = tuning.l2;
+    if (!epochs_given) replay.initial_epochs = tuning.initial_epochs;
+    if (flags.retrain_epochs == 0) flags.retrain_epochs = tuning.retrain_epochs;
+    replay.deployment.optimizer = flags.learning.Optimizer();
+  }
+  if (flags.retrain_epochs == 0) flags.retrain_epochs = replay.initial_epochs;
+  replay.deployment.retrain_epochs = flags.retrain_epochs;
   return {};
 }
 
@@ -131,8 +178,11 @@ std::vector<Line> Lines(const deploy::ReplayReport& report) {
 std::string Title(const ReplayFlags& flags, const deploy::Stream& stream) {
   const deploy::ReplayOptions& replay = flags.replay;
   return Str(Grouped(stream.size()), " rows, ", flags.learning.model, ", ", flags.learning.optimizer, " at rate ",
-             flags.learning.rate, ", ", replay.initial_epochs, " epochs over the first ",
-             Fixed(100 * replay.course.initial, 0), " %",
+             flags.learning.rate, flags.learning.l2 > 0 ? Str(", l2 ", flags.learning.l2) : "", ", ",
+             replay.initial_epochs, replay.initial_epochs == 1 ? " epoch" : " epochs", " over the first ",
+             Fixed(100 * replay.course.initial, 0), " %, ", flags.recipe, " iterations every ",
+             replay.deployment.schedule.max_buffer_size, " rows, retrainings of ", flags.retrain_epochs,
+             flags.retrain_epochs == 1 ? " epoch" : " epochs",
              replay.course.test_rows > 0 ? Str(", tested on ", Grouped(replay.course.test_rows)) : "",
              replay.seeds > 1 ? Str(", ", replay.seeds, " seeds") : "");
 }
@@ -160,7 +210,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto source = TRY(flags.input.Open(env, description));
   TRY(flags.input.FindAllClasses(env, description));
   const deploy::Stream stream = TRY(deploy::Stream::Load(pool, *source, description, &door.stop));
-  TRY(Settle(flags, stream));
+  TRY(Settle(settings, flags, stream));
 
   ReplayView view(flags.quiet, door.clock, flags.replay.methods.size() * static_cast<std::size_t>(flags.replay.seeds));
   flags.replay.progress = [&](const deploy::ReplayProgress& progress) { view.Show(progress); };

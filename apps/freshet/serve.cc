@@ -24,7 +24,7 @@ struct ServeFlags {
   std::int64_t feedback_ttl = 3600, retain_days = 0;
   double sampling_rate = 0.1, half_life = 0.25, iteration_scale = 1, period = 0, p99_target = 0.01, retrain_error = 0;
   std::string optimizer = "auto";
-  double rate = 0, l2 = -1;
+  double rate = 0, l2 = -1, drain = 0;
   // a model that starts with nothing
   std::string cold, kind = "linear", loss = "logistic", classes;
   std::uint64_t features = 0, factors = 40;
@@ -88,6 +88,8 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("allow-host", &hosts, "a name clients may call us by (may be given again)", {.value = "NAME"});
   settings.Add("insecure", &insecure, "listen beyond this machine without tokens or without TLS");
   settings.Add("body-mb", &body_mb, "largest request", {.value = "N", .least = 1, .most = 1024});
+  settings.Add("drain", &drain, "seconds from the signal to stop, when it says it is not ready, until it closes",
+               {.value = "S", .least = 0, .most = 3600});
   settings.Add("threads", &threads, "threads that answer (0: one a core)", {.value = "N", .least = 0, .most = 256});
   settings.Add("json", &json, "say where it listens as one JSON object");
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
@@ -232,7 +234,7 @@ Result<void> ParseListen(const std::string& text, serve::HttpOptions& http) {
 // The threads of the server: those that answer, one that writes and learns, one that trains, one for what would block,
 // one that looks at the clock.
 void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::Bell& writer, deploy::Bell& trainer,
-               deploy::Bell& slow_bell, deploy::Background& slow, int io_threads) {
+               deploy::Bell& slow_bell, deploy::Background& slow, int io_threads, base::Clock::Duration drain) {
   std::atomic<int> answering{io_threads};
   std::atomic<bool> stop{false};
   const auto end_all = [&] {
@@ -266,10 +268,12 @@ void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::B
         if (!slow.RunOne()) slow_bell.Wait(milliseconds(200));
     } else {
       auto next = door.clock.Now();
+      std::optional<base::Clock::Duration> close_at;
       while (!stop.load()) {
         if (door.stop.load()) {
-          api.Drain();
-          server.Stop(seconds(5));
+          api.Drain();  // balancers look elsewhere; those that come all the same are answered
+          if (!close_at) close_at = door.clock.Now() + drain;
+          if (door.clock.Now() >= *close_at) server.Stop(seconds(5));
         }
         if (door.clock.Now() >= next) {
           api.Tick();
@@ -345,7 +349,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     said += Str("serving  ", address, "  (Ctrl-C stops; the state is in ", flags.state, ")\n");
   }
   TRY(Print(door.files, said));
-  RunServer(door, api, *server, writer, trainer, slow_bell, slow, io_threads);
+  const auto drain = std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.drain));
+  RunServer(door, api, *server, writer, trainer, slow_bell, slow, io_threads, drain);
   for (serve::ServedModel* const model : api.models()) TRY(model->deployment().Close());
   return {};
 }

@@ -43,16 +43,19 @@ Result<std::unique_ptr<DataManager>> DataManager::Make(const DataOptions& option
   return std::unique_ptr<DataManager>(new DataManager(options, log, std::move(sampler)));
 }
 
-std::vector<std::uint64_t> DataManager::TakeIteration(std::uint64_t seed, std::uint64_t first) {
-  base::Random random(seed, "iteration");
-  const std::uint64_t older = buffer_begin_ - std::min(buffer_begin_, first);
-  auto count = static_cast<std::uint64_t>(std::llround(rate_.value() * static_cast<double>(older)));
-  if (options_.most_sample > 0) count = std::min(count, options_.most_sample);
+std::vector<std::uint64_t> DataManager::TakeIteration(const Take& take) {
+  base::Random random(take.seed, "iteration");
+  const std::uint64_t begin = std::max(take.first, forgotten_);
+  const auto kept = static_cast<double>(buffer_begin_ - std::min(buffer_begin_, take.first));
+  const auto trusted = static_cast<double>(buffer_begin_ - std::min(buffer_begin_, begin));
+  const double extra = take.per_arrival * static_cast<double>(buffered()) * (kept > 0 ? trusted / kept : 0);
+  auto count = static_cast<std::uint64_t>(std::llround(take.rate * trusted + extra));
+  if (take.most_sample > 0) count = std::min(count, take.most_sample);
   std::vector<std::uint64_t> numbers;
+  sampler_->Forget(begin);
   sampler_->Draw(buffer_begin_, count, random, numbers);
-  std::erase_if(numbers, [&](std::uint64_t number) { return number < first; });
   for (std::uint64_t number = buffer_begin_; number < end_; ++number)
-    if (options_.buffer_share >= 1 || random.Uniform() < options_.buffer_share) numbers.push_back(number);
+    if (take.buffer_share >= 1 || random.Uniform() < take.buffer_share) numbers.push_back(number);
   Shuffle(numbers, random);
   buffer_begin_ = end_;
   return numbers;
@@ -71,6 +74,7 @@ std::string DataManager::Save() const {
   nlohmann::ordered_json json;
   json["buffer_begin"] = buffer_begin_;
   json["end"] = end_;
+  json["forgotten"] = forgotten_;
   json["sampler"] = sampler_->Save();
   json["rate"] = rate_.Save();
   return json.dump();
@@ -81,6 +85,7 @@ Result<void> DataManager::Load(const std::string& text) {
     const auto json = nlohmann::ordered_json::parse(text);
     buffer_begin_ = json.at("buffer_begin");
     end_ = json.at("end");
+    forgotten_ = json.at("forgotten");
     const auto sampler = json.at("sampler").get<std::vector<std::uint64_t>>();
     const auto rate = json.at("rate").get<std::vector<double>>();
     // With other options than before they start anew.

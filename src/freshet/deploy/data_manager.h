@@ -17,12 +17,21 @@ namespace freshet::deploy {
 struct DataOptions {
   SamplerOptions sampler;
   SamplingRateOptions rate;
+  double per_arrival = 0;         // rows of history in an iteration for each row of the buffer, beside the rate's
   std::uint64_t most_sample = 0;  // rows of history in one iteration; 0: as the rate says
   double buffer_share = 1;        // of the buffer's rows that an iteration visits
   std::size_t remembered_ids = 10'000'000;
   std::int64_t feedback_ttl = 3600;  // seconds a prediction waits for its label
   std::size_t most_pending = 1'000'000;
   std::uint64_t seed = 1;
+};
+
+// What an iteration takes, so that a record can say it.
+struct Take {
+  std::uint64_t seed = 1;   // the same seed gives the same rows
+  std::uint64_t first = 0;  // the oldest row that is still kept
+  double rate = 0, per_arrival = 0, buffer_share = 1;
+  std::uint64_t most_sample = 0;
 };
 
 // Rows that were predicted and whose label may still come, by the id of the request, packed (PackRow).
@@ -76,10 +85,15 @@ class DataManager {
   void SkipTo(std::uint64_t end) { end_ = std::max(end_, end); }
   std::uint64_t buffered() const { return end_ - buffer_begin_; }
 
+  // Rows before `begin` are not drawn any more, and fewer are drawn by as much as that is of the history.
+  void Forget(std::uint64_t begin) { forgotten_ = std::max(forgotten_, std::min(begin, end_)); }
+  // What an iteration would take now, by the options and the present rate.
+  Take Plan(std::uint64_t seed, std::uint64_t first) const {
+    return {seed, first, rate_.value(), options_.per_arrival, options_.buffer_share, options_.most_sample};
+  }
   // The rows of an iteration that starts now: a share of the buffer, and a sample of what came before it, mixed. The
-  // buffer is empty afterwards. The same seed gives the same rows; `first` is the
-  // oldest that is still kept.
-  std::vector<std::uint64_t> TakeIteration(std::uint64_t seed, std::uint64_t first);
+  // buffer is empty afterwards.
+  std::vector<std::uint64_t> TakeIteration(const Take& take);
   // Every row there is, mixed: for a retraining. The buffer is empty afterwards.
   std::vector<std::uint64_t> TakeEverything(std::uint64_t seed, std::uint64_t first);
 
@@ -101,7 +115,7 @@ class DataManager {
   SamplingRate rate_;
   IdWindow ids_;
   Pending pending_;
-  std::uint64_t buffer_begin_ = 0, end_ = 0;
+  std::uint64_t buffer_begin_ = 0, end_ = 0, forgotten_ = 0;
 };
 
 }  // namespace freshet::deploy

@@ -18,7 +18,8 @@ Drift Ddm::OnError(double error) {
   if (errors_.count < kLeastRows || deviation == 0) return Drift::kNone;
   if (errors_.mean - least_ < kLeastDeviations * deviation) return Drift::kNone;
   const double level = errors_.mean + deviation;
-  if (lowest_.deviation == 0 || level < lowest_.mean + lowest_.deviation) lowest_ = {errors_.mean, deviation, errors_.count};
+  if (lowest_.deviation == 0 || level < lowest_.mean + lowest_.deviation)
+    lowest_ = {errors_.mean, deviation, errors_.count};
   if (level > lowest_.mean + kDriftDeviations * lowest_.deviation) {
     const double since = errors_.count - lowest_.count;
     *this = Ddm();

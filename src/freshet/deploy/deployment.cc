@@ -299,8 +299,12 @@ void Deployment::SetLoad(double predictions_per_second, double p99_seconds) {
 // Starts what is due: a version, a retraining, an iteration.
 void Deployment::Decide() {
   if (drift_found_ && learns()) {
-    if (auto logged = Log(RecordKind::kDrift, Json({{"detector", drift_->name()}}).dump()); logged.ok()) {
-      ApplyDrift();
+    const std::string json = Json({{"detector", drift_->name()},
+                                   {"from", options_.drift_forget ? drift_from_ : 0},
+                                   {"keep", options_.drift_keep}})
+                                 .dump();
+    if (auto logged = Log(RecordKind::kDrift, json); logged.ok()) {
+      ApplyDrift(json);
       env_.log.Info("drift", "sequence", logged.value(), "sampling_rate", data_->rate().value());
     } else {
       Problem(logged.error());

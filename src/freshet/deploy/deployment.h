@@ -42,6 +42,8 @@ struct DeploymentOptions {
   SchedulerOptions schedule;
   JournalOptions journal;                // its directory is made from `directory`
   std::string drift = "adwin";           // detector of rising prequential error
+  double drift_keep = 1;                 // what is left of the optimizer's sums after a drift; 1: everything
+  bool drift_forget = false;             // iterations draw only rows that came after the last drift
   double iteration_scale = 1;            // learning rate of iterations, as a multiple
   std::uint64_t retrain_rows = 0;        // velox: every so many observations; 0: not by count
   double retrain_error = 0;              // velox: when the recent error exceeds the one after the last retraining so
@@ -187,7 +189,7 @@ class Deployment {
   Result<void> RollBack(std::unique_ptr<State> state, const std::optional<Range>& discard);
   Result<void> ApplyPin(const std::string& json);
   Result<void> ApplyDataset(const std::string& json);
-  void ApplyDrift();
+  void ApplyDrift(const std::string& json);
 
   // deployment_jobs.cc: iterations and versions
   void PostCommand(Command command);
@@ -231,7 +233,8 @@ class Deployment {
   Quality quality_;
   std::uint64_t learned_ = 0, since_version_ = 0, since_retraining_ = 0, iterations_ = 0, applied_ = 0;
   double error_after_retraining_ = -1;
-  bool drift_found_ = false;  // and no record says so yet
+  bool drift_found_ = false;      // and no record says so yet
+  std::uint64_t drift_from_ = 0;  // number of the first row after it
   bool drift_waits_ = false;  // for an iteration
   bool diverged_ = false, recovering_ = false, closing_ = false;
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here

@@ -38,7 +38,10 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
           std::clamp(scores[0], static_cast<float>(options_.clip->first), static_cast<float>(options_.clip->second));
     const double error = ErrorOf(task_, scores, rows.labels[r]);
     quality_.Add(error);
-    if (drift_->Add(error) == Drift::kDrift) drift_found_ = true;
+    if (drift_->Add(error) == Drift::kDrift) {
+      drift_found_ = true;
+      drift_from_ = data_->end() + 1 - std::min(drift_->since(), data_->end() + 1);
+    }
     data_->Observe(task_ == data::Labels::Kind::kAuto ? 0 : model_->loss().Evaluate(scores, rows.labels[r], deltas));
   }
   if (learns()) learned_ += rows.size();
@@ -84,7 +87,7 @@ Result<void> Deployment::ApplyRecord(const Record& record) {
       case RecordKind::kDataset:
         return ApplyDataset(json);
       case RecordKind::kDrift:
-        ApplyDrift();
+        ApplyDrift(json);
         return {};
       case RecordKind::kNames:
         return ApplyNames(record);
@@ -109,8 +112,13 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   job->passes = json.at("passes");
   job->scale = json.at("scale");
   job->seed = json.at("seed");
-  const std::uint64_t first = json.at("first");
-  job->numbers = job->retrain ? data_->TakeEverything(job->seed, first) : data_->TakeIteration(job->seed, first);
+  const Take take{job->seed,
+                  json.at("first"),
+                  json.at("rate"),
+                  json.at("per_arrival"),
+                  json.at("buffer_share"),
+                  json.at("most_sample")};
+  job->numbers = job->retrain ? data_->TakeEverything(take.seed, take.first) : data_->TakeIteration(take);
   if (job->retrain) {
     job->state = TRY(models_->NewState());
     job->state->moments = models_->state().moments;
@@ -253,7 +261,10 @@ Result<void> Deployment::ApplyDataset(const std::string& text) {
   return {};
 }
 
-void Deployment::ApplyDrift() {
+void Deployment::ApplyDrift(const std::string& text) {
+  const Json json = Json::parse(text);
+  models_->Fade(json.value("keep", 1.0));
+  data_->Forget(json.value("from", std::uint64_t{0}));
   drift_found_ = false;
   drift_waits_ = true;
   data_->rate().OnDrift();

@@ -50,13 +50,17 @@ bool Deployment::GoOnStarting() {
     return true;
   }
   const bool keep = versions_ != nullptr && env_.clock.Now() - last_version_ >= VersionGap();
+  const Take take = data_->Plan(base::Hash64(options_.seed ^ (log_->next_sequence() << 20)), log_->first());
   const std::string plan = Json({{"kind", retrain ? "retrain" : "iterate"},
                                  {"reason", Text(starting_->reason)},
-                                 {"seed", base::Hash64(options_.seed ^ (log_->next_sequence() << 20))},
-                                 {"rate", data_->rate().value()},
+                                 {"seed", take.seed},
+                                 {"rate", take.rate},
+                                 {"per_arrival", take.per_arrival},
+                                 {"buffer_share", take.buffer_share},
+                                 {"most_sample", take.most_sample},
                                  {"scale", retrain ? 1.0 : options_.iteration_scale},
                                  {"passes", retrain ? options_.retrain_epochs : 1},
-                                 {"first", log_->first()},
+                                 {"first", take.first},
                                  {"keep", keep}})
                                .dump();
   auto logged = Log(RecordKind::kIterationStart, plan);
@@ -121,7 +125,12 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
     return {};
   };
   TRY(log_->Scan(job.applied, [&](const Record& record) -> Result<void> {
-    if (record.kind != RecordKind::kObservation || record.sequence >= to) return {};
+    if (record.sequence >= to) return {};
+    if (record.kind == RecordKind::kDrift) {
+      TRY(learn());
+      job.state->Fade(KeepOf(record));
+    }
+    if (record.kind != RecordKind::kObservation) return {};
     TRY(UnpackRow(record.payload, rows, note));
     return rows.size() >= kBlock ? learn() : Result<void>();
   }));

@@ -140,7 +140,10 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     if (!observation || crossing || fresh_.size() >= kBlock) TRY(learn());
     applied_ = record.sequence + 1;
     if (!observation) {
-      if (record.sequence < metrics_from_ && record.kind != RecordKind::kNames) return {};
+      const bool weights_only = record.sequence < metrics_from_;
+      if (weights_only && record.kind == RecordKind::kDrift)
+        models_->Fade(KeepOf(record));
+      if (weights_only && record.kind != RecordKind::kNames) return {};
       return ApplyRecord(record);
     }
     Note& note = fresh_notes_.emplace_back();
@@ -191,7 +194,7 @@ std::string Deployment::SaveVitals() const {
   json["applied"] = applied_;
   json["quality"] = quality_.Save();
   json["drift"] = {
-      {"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}, {"waits", drift_waits_}};
+      {"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}, {"from", drift_from_}, {"waits", drift_waits_}};
   json["scheduler"] = scheduler_.Save();
   json["data"] = Json::parse(data_->Save());
   json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
@@ -215,6 +218,7 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
       const auto state = json.at("drift").at("state").get<std::vector<double>>();
       if (!drift_->Load(state)) return Error{Code::kCorrupt, "the drift detector of a version is damaged"};
       drift_found_ = json.at("drift").at("found");
+      drift_from_ = json.at("drift").at("from");
       drift_waits_ = json.at("drift").at("waits");
     }
     (void)scheduler_.Load(json.at("scheduler").get<std::vector<double>>());  // with other options it starts anew

@@ -10,6 +10,12 @@ namespace freshet::deploy {
 
 using Json = nlohmann::ordered_json;
 
+// How much of the optimizer's sums a drift record leaves.
+inline double KeepOf(const Record& record) {
+  const Json json = Json::parse(record.payload, nullptr, false);
+  return json.contains("keep") && json["keep"].is_number() ? json["keep"].get<double>() : 1;
+}
+
 // Rows that were posted: to be learned, to be noted as predicted, or the labels of such.
 struct Deployment::Learn {
   enum class Kind { kObservations, kFeedback, kPrediction } kind = Kind::kObservations;

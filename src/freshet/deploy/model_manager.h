@@ -37,6 +37,12 @@ class ModelManager {
   // Trains on rows of the history and publishes the outcome: Copy, Runtime::Run and TakeOver in one, on this thread.
   Result<WorkReport> UpdateIteration(Runtime& runtime, const History& history, const Work& work, std::uint64_t version);
 
+  // The same for the state that learns (State::Fade).
+  void Fade(double keep) {
+    state_->Fade(keep);
+    copying_.reset();  // it would have the sums of before
+  }
+
   // A copy of the state, to be trained by somebody else: at once, or a few megabytes at a time while learning goes on.
   // CopySome is called until it says that the copy is complete; Copy, called right then, hands it over.
   Result<std::unique_ptr<State>> Copy();

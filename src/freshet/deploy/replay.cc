@@ -7,22 +7,22 @@
 namespace freshet::deploy {
 namespace {
 
-// Results of tasks that ran side by side: the values, or the first error in their order.
-template <class T>
-Result<std::vector<T>> Collect(std::vector<std::optional<Result<T>>>& results) {
-  std::vector<T> values;
-  for (auto& result : results) values.push_back(TRY(std::move(*result)));
-  return values;
-}
-
+// Runs tasks side by side: what each returns, or the first error in their order.
 template <class T, class Task>
 Result<std::vector<T>> RunAll(base::Executor& executor, std::size_t count, const Task& task) {
-  std::vector<std::optional<Result<T>>> results(count);
+  std::vector<T> values(count);
+  std::vector<std::optional<Error>> errors(count);
   executor.Run(static_cast<int>(count), [&](int i) {
     const auto at = static_cast<std::size_t>(i);
-    results[at].emplace(task(at));
+    auto result = task(at);
+    if (result.ok())
+      values[at] = std::move(result).value();
+    else
+      errors[at] = result.error();
   });
-  return Collect(results);
+  for (const auto& error : errors)
+    if (error) return *error;
+  return values;
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, co
     courses.push_back(TRY(Course::Make(stream, course)));
   }
   if (options.deployment.retrain_rows == 0 && options.deployment.retrain_error == 0)
-    options.deployment.retrain_rows = (stream.size() - courses[0].initial()) / 6;
+    options.deployment.retrain_rows = (stream.size() - courses[0].initial()) / 6 + 1;
   const std::vector<ReplayStart> starts = TRY(RunAll<ReplayStart>(env.executor, seeds, [&](std::size_t s) {
     return TrainStart(env, options, memory, courses[s], courses[s].initial(), options.seed + s);
   }));

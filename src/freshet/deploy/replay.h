@@ -23,13 +23,15 @@ struct ReplayOptions {
   std::vector<Method> methods = {Method::kBaseline, Method::kBaselinePlus, Method::kVelox, Method::kContinuous,
                                  Method::kStatic};
   model::ModelConfig model;
-  DeploymentOptions deployment;  // of every method; method, directory, seed and clip are set here.
-                                 // retrain_rows 0: a sixth of what arrives, unless retrain_error is set
-  Course::Options course;        // its seed is that of the run
+  // Of every method; method, directory, seed and clip are set here. retrain_rows 0: five retrainings, one after each
+  // sixth of what arrives, unless retrain_error is set.
+  DeploymentOptions deployment;
+  Course::Options course;  // its seed is that of the run
   int initial_epochs = 1;
-  std::uint64_t test_every = 1;  // test increments from one evaluation of the test set to the next
-  std::uint64_t seed = 1;        // of the first run
-  int seeds = 1;                 // runs with seed, seed + 1, …
+  bool all_answer_drift = false;  // also baseline+ and velox, by what `deployment` says about it
+  std::uint64_t test_every = 1;   // test increments from one evaluation of the test set to the next
+  std::uint64_t seed = 1;         // of the first run
+  int seeds = 1;                  // runs with seed, seed + 1, …
   std::function<void(const ReplayProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 

@@ -81,6 +81,8 @@ class Run {
     options.seed = options.data.seed = run_.seed;
     options.data.remembered_ids = 1;
     if (const auto clip = ClipOf(stream)) options.clip = *clip;
+    if (run_.method != Method::kContinuous && !options_.all_answer_drift)
+      options.drift_keep = 1, options.drift_forget = false;
     auto model = TRY(ModelFor(options_, run_.seed));
     auto parameters = TRY(model->NewParameters(memory_));
     auto state = TRY(State::Make(*model, options.optimizer, memory_, start.state->moments));
@@ -160,23 +162,30 @@ class Run {
 
 }  // namespace
 
-Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& options, optimize::Memory& memory,
-                               const Course& course, std::size_t end, std::uint64_t seed) {
+Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& memory, const Course& course,
+                             std::span<const std::uint64_t> rows, std::uint64_t seed) {
   ReplayStart start;
   start.model = TRY(ModelFor(options, seed));
   const data::Description& description = course.stream().description;
-  std::vector<std::uint64_t> arrivals = course.Trained(0, end);
-  data::Moments moments = description.standardise ? data::Moments(description.moments.columns()) : data::Moments();
-  const auto began = env.clock.Now();
+  data::Moments moments;
   if (description.standardise) {
+    moments = data::Moments(description.moments.columns());
     data::Rows one = EmptyRows(course.stream());
-    for (const std::uint64_t arrival : arrivals) {
+    for (const std::uint64_t arrival : rows) {
       one.ClearRows();
       course.Append(arrival, one);
       train::Standardise(moments, one);
     }
   }
   start.state = TRY(State::Make(*start.model, options.deployment.optimizer, memory, moments));
+  return start;
+}
+
+Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& options, optimize::Memory& memory,
+                               const Course& course, std::size_t end, std::uint64_t seed) {
+  std::vector<std::uint64_t> arrivals = course.Trained(0, end);
+  const auto began = env.clock.Now();
+  ReplayStart start = TRY(NewStart(options, memory, course, arrivals, seed));
   base::Random random(seed, "initial training");
   Shuffle(arrivals, random);
   LocalRuntime runtime;

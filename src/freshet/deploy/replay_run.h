@@ -8,13 +8,16 @@
 // Private to replay*.cc: one run of a replay.
 namespace freshet::deploy {
 
-// A model trained on the initial part of a course, or on all of it.
+// A model trained on the initial part of a course, on all of it, or not yet.
 struct ReplayStart {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<State> state;
   std::uint64_t steps = 0;
   double seconds = 0;
 };
+// At its starting values, but for the moments, which are those of these rows.
+Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& memory, const Course& course,
+                             std::span<const std::uint64_t> rows, std::uint64_t seed);
 Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& options, optimize::Memory& memory,
                                const Course& course, std::size_t end, std::uint64_t seed);
 

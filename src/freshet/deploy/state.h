@@ -34,6 +34,11 @@ class State {
   // Learns again from raw rows that counted in the moments before, at `scale` times the rate.
   Result<double> Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores);
 
+  // What the optimizer has summed up counts `keep` times from here on (Optimizer::Fade).
+  void Fade(double keep) {
+    if (keep != 1) optimizer->Fade(parameters, keep);
+  }
+
   optimize::Parameters parameters;
   std::unique_ptr<optimize::Optimizer> optimizer;
   data::Moments moments;

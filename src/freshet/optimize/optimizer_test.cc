@@ -369,5 +369,27 @@ TEST(Optimizer, FollowsParametersThatGrowAndKeepsItsState) {
   EXPECT_EQ(*optimizer->state().Row(0, 99'999), 0.0f);
 }
 
+TEST(Optimizer, AFadedSumMakesTheNextStepLargerAndOtherRulesDoNotMind) {
+  for (const std::string& kind : Optimizer::Kinds())
+    for (const Layout layout : {Layout::kApart, Layout::kBeside}) {
+      SCOPED_TRACE(kind);
+      const auto last_step = [&](double keep) {
+        Bench bench(OptionsOf(kind, 0, 0), 3, 2, layout);
+        const std::vector<float> gradient = {1, -1};
+        for (int i = 0; i < 100; ++i) {
+          bench.optimizer->BeginStep();
+          bench.optimizer->UpdateRow(*bench.parameters, 0, 1, gradient);
+        }
+        bench.optimizer->Fade(*bench.parameters, keep);
+        const float before = bench.parameters->Row(0, 1)[0];
+        bench.optimizer->BeginStep();
+        bench.optimizer->UpdateRow(*bench.parameters, 0, 1, gradient);
+        return std::abs(bench.parameters->Row(0, 1)[0] - before);
+      };
+      const bool sums = kind == "adaptive" || kind == "adagrad";
+      EXPECT_NEAR(last_step(0.01) / last_step(1), kind == "adaptive" ? 4.18 : sums ? 7.1 : 1, 0.05);
+    }
+}
+
 }  // namespace
 }  // namespace freshet::optimize

@@ -28,11 +28,12 @@ struct Wrong {
 // Calls take(element) for every value in order, until it returns false: then that value is the wrong one.
 template <class Take>
 std::optional<Wrong> EachIn(array data, std::size_t dimensions_left, std::uint64_t& at, Take& take) {
+  if (dimensions_left > 1) {
+    for (const element inner : data)
+      if (const auto wrong = EachIn(inner.get_array().value_unsafe(), dimensions_left - 1, at, take)) return wrong;
+    return std::nullopt;
+  }
   for (const element value : data) {
-    if (dimensions_left > 1) {
-      if (const auto wrong = EachIn(value.get_array().value_unsafe(), dimensions_left - 1, at, take)) return wrong;
-      continue;
-    }
     if (!take(value)) [[unlikely]]
       return Wrong{at, value};
     ++at;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deploy/deployment.h"
+
+namespace freshet::deploy {
+
+// Ways for iterations to train, found by experiment (docs/continuous.md):
+//
+//   light  for linear models: each iteration sweeps over as many old rows as new ones have come, at 0.3 times the rate,
+//          and leaves the buffer to the incremental updates
+//   heavy  for models that learn slowly, as factorization: the buffer and six old rows for each of its own, at twice
+//          the rate
+//   paper  the buffer and a tenth of the history, at the rate of incremental updates
+//
+// After a drift, light and heavy iterations draw newer rows only and the optimizer forgets most of what it summed up.
+// That is off for ratings, where one person's session looks like drift.
+std::vector<std::string> RecipeNames();
+// "light" or "heavy".
+std::string_view RecipeFor(const model::ModelConfig& model);
+// Sets the options that a recipe is about and leaves the others. kInvalid for a name that is none.
+Result<void> UseRecipe(std::string_view name, const model::ModelConfig& model, DeploymentOptions& options);
+
+}  // namespace freshet::deploy
