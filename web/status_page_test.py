@@ -183,11 +183,16 @@ class StatusPage(unittest.TestCase):
     def find(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
+    # In one go: the page draws parts of itself anew all the time, and an element found before may be gone.
     def text(self, selector):
         return self.browser.execute_script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
 
+    def attribute(self, selector, name):
+        return self.browser.execute_script(
+            "return document.querySelector(arguments[0])?.getAttribute(arguments[1]) ?? ''", selector, name)
+
     def level(self, answer):
-        return self.browser.execute_script("return document.getElementById(arguments[0])?.dataset.level", answer)
+        return self.attribute(f"#{answer}", "data-level")
 
     def press(self, selector):
         self.browser.execute_script("document.querySelector(arguments[0]).click()", selector)
@@ -209,8 +214,7 @@ class StatusPage(unittest.TestCase):
 
     def test_draws_a_line_a_model_that_moves(self):
         def line(model):
-            drawn = self.find(f"path.line[data-model={model}]")
-            return drawn[0].get_dom_attribute("d") if drawn else ""
+            return self.attribute(f"path.line[data-model={model}]", "d")
 
         def both():
             return [line(model) for model in MODELS] + [self.text(f"[data-model={model}] .error") for model in MODELS]
@@ -218,9 +222,10 @@ class StatusPage(unittest.TestCase):
         self.until(lambda: all(line(model).count("L") >= 3 for model in MODELS), "two lines")
         first = both()
         self.until(lambda: all(now != then for now, then in zip(both(), first)), "lines and numbers that move")
-        labels = [element.text for element in self.find("svg text.name")]
+        labels = self.browser.execute_script(
+            "return [...document.querySelectorAll('svg text.name')].map(label => label.textContent)")
         self.assertEqual(sorted(labels), MODELS)
-        self.assertIn("plus (baseline+)", self.find(".chart svg")[0].get_attribute("aria-label"))
+        self.assertIn("plus (baseline+)", self.attribute(".chart svg", "aria-label"))
         self.until(lambda: self.find("[data-lane=fresh] .tick"), "ticks of iterations")
         self.until(lambda: self.find("[data-lane=fresh] .kept"), "ticks of versions")
 
@@ -305,12 +310,12 @@ class StatusPage(unittest.TestCase):
     def test_says_that_the_connection_is_lost_and_finds_the_server_again(self):
         self.expected = ["net::ERR"]
         self.until(lambda: self.level("health") == "good", "health")
-        icon = self.find("#icon")[0].get_attribute("href")
+        icon = self.attribute("#icon", "href")
         self.server.stop()
         self.until(lambda: "connection lost" in self.browser.title, "that the connection is lost")
         self.until(lambda: self.text("#health .big") == "Lost", "that it is lost")
         self.assertRegex(self.text("#link"), r"trying again in \d+ s")
-        self.assertNotEqual(self.find("#icon")[0].get_attribute("href"), icon)
+        self.assertNotEqual(self.attribute("#icon", "href"), icon)
         self.server.start()
         self.until(lambda: self.level("health") == "good" and self.level("serving") == "good", "that it is back")
         self.assertNotIn("lost", self.browser.title)

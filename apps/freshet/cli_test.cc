@@ -64,8 +64,8 @@ class CliTest : public testing::Test {
 
 const std::vector<std::vector<std::string>>& AllVerbs() {
   static const std::vector<std::vector<std::string>> verbs = {
-      {"train"},           {"predict"},         {"evaluate"},         {"recommend"},    {"inspect"},
-      {"data", "inspect"}, {"data", "convert"}, {"data", "generate"}, {"data", "split"}};
+      {"train"},   {"predict"},         {"evaluate"},        {"recommend"},        {"replay"},
+      {"inspect"}, {"data", "inspect"}, {"data", "convert"}, {"data", "generate"}, {"data", "split"}};
   return verbs;
 }
 

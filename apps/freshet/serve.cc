@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/metrics.h"
+#include "deploy_flags.h"
+#include "model_flags.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
 #include "verb.h"
@@ -14,17 +16,17 @@ using std::chrono::seconds;
 
 struct ServeFlags {
   std::vector<std::string> models;
-  std::string state = "freshet-state", method = "continuous", durability = "everysec", drift = "adwin";
-  std::string listen = "127.0.0.1:8080", certificate, key, tokens, sampler = "uniform", config;
+  std::string state = "freshet-state", method = "continuous", durability = "everysec";
+  std::string listen = "127.0.0.1:8080", certificate, key, tokens, config;
   std::vector<std::string> hosts, datasets;
-  bool insecure = false, idle = false, adaptive = true, json = false;
+  bool insecure = false, idle = false, json = false;
   int threads = 0, retrain_epochs = 10;
-  std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, sample_rows = 0, retrain_every = 0, seed = 1;
+  std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0;
   std::uint64_t retain_mb = 0, body_mb = 16;
   std::int64_t feedback_ttl = 3600, retain_days = 0;
-  double sampling_rate = 0.1, half_life = 0.25, iteration_scale = 1, period = 0, p99_target = 0.01, retrain_error = 0;
-  std::string optimizer = "auto";
-  double rate = 0, l2 = -1, drain = 0;
+  double period = 0, p99_target = 0.01, drain = 0;
+  ModelFlags learning{ModelFlags::Use::kReplay};
+  DeployFlags deploy;
   // a model that starts with nothing
   std::string cold, kind = "linear", loss = "logistic", classes;
   std::uint64_t features = 0, factors = 40;
@@ -51,23 +53,10 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("period", &period, "and every so many seconds (0: not by time)", {.value = "S", .least = 0});
   settings.Add("idle", &idle, "and whenever predictions leave room");
   settings.Add("p99-target", &p99_target, "seconds; idle iterations keep away from it", {.value = "S", .least = 0});
-  settings.Add("sampler", &sampler, "rows of the history that join an iteration",
-               {.value = "NAME", .choices = deploy::Sampler::Kinds()});
-  settings.Add("sampling-rate", &sampling_rate, "of the history in one iteration",
-               {.value = "X", .least = 0, .most = 1});
-  settings.Add("sample-rows", &sample_rows, "at most so many rows of it (0: as the rate says)", {.value = "N"});
-  settings.Add("half-life", &half_life, "of the recent sampler, as a share of the history", {.value = "X", .least = 0});
-  settings.Add("adaptive", &adaptive, "drift lowers the sampling rate for a while");
-  settings.Add("drift", &drift, "detector of rising error",
-               {.value = "NAME", .choices = deploy::DriftDetector::Kinds()});
-  settings.Add("iteration-scale", &iteration_scale, "learning rate of iterations, as a multiple", {.value = "X"});
+  deploy.Register(settings);
   settings.Add("retrain-every", &retrain_every, "velox: retrain after so many observations", {.value = "N"});
-  settings.Add("retrain-error", &retrain_error, "velox: or when the error has grown so many times", {.value = "X"});
   settings.Add("retrain-epochs", &retrain_epochs, "velox: passes of a retraining", {.value = "N", .least = 1});
-  settings.Add("optimizer", &optimizer, "update rule (auto: by the model)", {.value = "NAME"});
-  settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
-  settings.Add("l2", &l2, "pull of weights towards zero (-1: the model's own)", {.value = "X", .least = -1});
-  settings.Add("seed", &seed, "of everything random", {.value = "N"});
+  learning.RegisterLearning(settings);
   settings.Group("Keeping");
   settings.Add("durability", &durability,
                "acknowledge after: always - the disk has it; everysec, none - the system has",
@@ -101,7 +90,7 @@ Result<model::TrainedModel> ColdModel(const ServeFlags& flags, optimize::Memory&
   data::Description description;
   config.kind = flags.kind;
   config.factors = flags.factors;
-  config.seed = flags.seed;
+  config.seed = flags.learning.seed;
   if (flags.kind == "factorization") {
     config.loss = "squared";
     description.format = "ratings";
@@ -135,39 +124,26 @@ Result<model::TrainedModel> ColdModel(const ServeFlags& flags, optimize::Memory&
   return model::TrainedModel{std::move(model), std::move(parameters), std::move(description), {}};
 }
 
-optimize::OptimizerOptions OptimizerFor(const ServeFlags& flags, const model::TrainedModel& trained) {
-  const bool factorization = trained.model->config().kind == "factorization";
-  const bool one_scale = trained.description.dense && trained.description.standardise;
-  optimize::OptimizerOptions options;
-  options.kind =
-      flags.optimizer != "auto" ? flags.optimizer : (factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive"));
-  options.schedule.rate = flags.rate > 0 ? flags.rate : (factorization ? 0.02 : 0.15);
-  options.l2 = flags.l2 >= 0 ? flags.l2 : (factorization ? 0.1 : 0);
-  return options;
-}
-
-deploy::DeploymentOptions OptionsFor(const ServeFlags& flags, const std::string& name,
-                                     const model::TrainedModel& trained) {
-  deploy::DeploymentOptions options;
+Result<deploy::DeploymentOptions> OptionsFor(const base::Settings& settings, const ServeFlags& flags,
+                                             const std::string& name, const model::TrainedModel& trained) {
+  deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->config()));
+  ModelFlags learning = flags.learning;
+  learning.model = trained.model->config().kind;
+  learning.SettleDefaults(trained.description);
+  if (learning.schedule == "auto") learning.schedule = "constant";
+  options.optimizer = learning.Optimizer();
   options.directory = flags.state + "/" + name;
-  options.optimizer = OptimizerFor(flags, trained);
-  options.data.sampler.kind = flags.sampler;
-  options.data.sampler.half_life = flags.half_life;
-  options.data.rate = {flags.sampling_rate, flags.adaptive, 0};
-  options.data.most_sample = flags.sample_rows;
   options.data.feedback_ttl = flags.feedback_ttl;
-  options.data.seed = options.seed = flags.seed;
+  options.data.seed = options.seed = flags.learning.seed;
   options.schedule.max_buffer_size = flags.buffer;
   options.schedule.period =
       std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.period));
   options.schedule.when_idle = flags.idle;
   options.schedule.p99_target_seconds = flags.p99_target;
+  options.journal.durability = TRY(deploy::ParseDurability(flags.durability));
   options.journal.retain_bytes = flags.retain_mb << 20;
   options.journal.retain_seconds = flags.retain_days * 86'400;
-  options.drift = flags.drift;
-  options.iteration_scale = flags.iteration_scale;
   options.retrain_rows = flags.retrain_every;
-  options.retrain_error = flags.retrain_error;
   options.retrain_epochs = flags.retrain_epochs;
   options.version_rows = flags.version_rows;
   options.version_gap = seconds(1);
@@ -278,7 +254,7 @@ void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::B
         if (door.clock.Now() >= next) {
           api.Tick();
           for (serve::ServedModel* const model : api.models()) model->deployment().Sync();
-          next += seconds(1);
+          next = std::max(next + seconds(1), door.clock.Now());  // a second missed is not made up for
         }
         door.clock.Sleep(milliseconds(50));
       }
@@ -312,9 +288,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   }
   serve::Api api(api_options, door.files, door.clock, metrics, slow);
   for (Named& named : TRY(LoadAll(door, flags, memory))) {
-    deploy::DeploymentOptions options = OptionsFor(flags, named.name, named.trained);
+    deploy::DeploymentOptions options = TRY(OptionsFor(settings, flags, named.name, named.trained));
     options.method = named.method;
-    options.journal.durability = TRY(deploy::ParseDurability(flags.durability));
     deploy::Deployment::Doors doors{api.readers(), serve::Api::CompanionFor(*named.trained.model), &writer, &trainer};
     auto deployment = TRY(
         deploy::Deployment::Open(env, std::move(options), runtime, memory, std::move(named.trained), std::move(doors))

@@ -257,6 +257,7 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
     fresh_notes_.clear();
   } else {
     NamesAreLogged();
+    ProblemIsOver();
     data_->ids().Trim();
     for (Learn& learn : learns) {
       for (const std::uint64_t hash : learn.answered) data_->pending().Remove(hash);
@@ -285,10 +286,20 @@ Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) 
   return sequence;
 }
 
+// What went wrong is for the log, which may name files; the statistics, which any client may read, name the kind.
 void Deployment::Problem(const Error& error) {
   env_.log.Error("deployment", "directory", options_.directory, "problem", error.text);
   const std::lock_guard lock(stats_mutex_);
-  stats_.problem = error.text;
+  stats_.problem = Str(error.code == Code::kIo         ? "the disk does not take what is written"
+                       : error.code == Code::kCorrupt  ? "a file is damaged"
+                       : error.code == Code::kDiverged ? "training diverged"
+                                                       : "something went wrong",
+                       "; the log says more");
+}
+
+void Deployment::ProblemIsOver() {
+  const std::lock_guard lock(stats_mutex_);
+  stats_.problem.clear();
 }
 
 void Deployment::SetLoad(double predictions_per_second, double p99_seconds) {

@@ -159,7 +159,7 @@ class Deployment {
   Result<void> Recover(std::uint64_t from);
   Result<void> RecoverIds();
   std::string SaveVitals() const;
-  Result<void> LoadVitals(const std::string& json);
+  Result<void> LoadVitals(std::uint64_t version, const std::string& json);
 
   // deployment.cc: the writer's round
   void Accept(Learn& learn);
@@ -174,6 +174,7 @@ class Deployment {
   Situation SituationNow() const;
   void UpdateStats();
   void Problem(const Error& error);
+  void ProblemIsOver();
 
   // deployment_apply.cc: what records do, now or in a replay
   Result<void> ApplyRecord(const Record& record);

@@ -178,6 +178,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
 Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
   since_version_ = 0;
+  (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
   const VersionInfo info{sequence, json.at("origin"), sequence + 1, learned_, quality_.recent, Now(), false};
   std::shared_ptr<State> state = TRY(models_->Copy());

@@ -106,7 +106,7 @@ Result<bool> Deployment::LoadNewestVersion() {
       versions_->Forget(info->id);
       continue;
     }
-    TRY(LoadVitals(vitals.value()));
+    TRY(LoadVitals(info->id, vitals.value()));
     models_->description() = std::move(description).value();
     TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
     applied_ = info->applied;
@@ -208,7 +208,7 @@ std::string Deployment::SaveVitals() const {
   return json.dump();
 }
 
-Result<void> Deployment::LoadVitals(const std::string& text) {
+Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& text) {
   try {
     const Json json = Json::parse(text);
     metrics_from_ = json.at("applied");
@@ -237,7 +237,7 @@ Result<void> Deployment::LoadVitals(const std::string& text) {
       TRY(log_->Adopt(Str(options_.directory, "/datasets/", set.at("file").get<std::string>()), set.at("first"),
                       set.at("rows")));
     }
-    versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>());
+    versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>(), version);
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};
   }

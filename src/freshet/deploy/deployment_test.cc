@@ -1,7 +1,5 @@
 #include "deploy/deployment.h"
 
-#include <filesystem>
-
 #include "deploy/deployment_testing.h"
 
 namespace freshet::deploy {
@@ -55,8 +53,7 @@ TEST_P(DeploymentOf, IsRebuiltBitForBitFromTheFirstRecord) {
     world.SendMany(*deployment, 0, 400);
     expected = World::Fingerprint(*deployment);
   }
-  for (const auto& entry : std::filesystem::directory_iterator(options.directory + "/versions"))
-    if (entry.path().filename().string().find("00000.model") == std::string::npos) std::filesystem::remove(entry);
+  world.KeepOnlyTheFirstVersion(options.directory);
   const auto rebuilt = world.Open(options, Model()).value();
   EXPECT_EQ(World::Fingerprint(*rebuilt), expected);
 }

@@ -2,23 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "base/random.h"
-#include "base/scratch_testing.h"
 #include "deploy/deployment.h"
+#include "deploy/journal_testing.h"
 
 namespace freshet::deploy {
 
 // What tests of deployments share: a world to open them in, models to begin with, and rows to send.
-class World {
+class World : public Place {
  public:
-  base::ScratchDirectory scratch;
-  base::PosixFiles files;
-  base::ManualClock clock;
-  base::Faults faults;
-  base::InlineExecutor executor;
-  std::vector<std::string> lines;  // of the log
-  base::Log log{clock, [this](std::string_view line) { lines.emplace_back(line); }};
-  base::Env env{files, clock, log, executor, faults};
   optimize::HeapMemory memory;
   LocalRuntime runtime;
 
@@ -29,6 +23,8 @@ class World {
     config.features = features;
     data::Description description;
     description.format = "csv";
+    description.delimiter = ",";
+    description.header = true;
     for (std::uint64_t f = 0; f < features; ++f)
       description.columns.push_back({Str("x", f + 1), data::Column::Kind::kNumber});
     description.columns.push_back({"label", data::Column::Kind::kLabel});
@@ -60,6 +56,9 @@ class World {
     data::Description description;
     description.format = "ratings";
     description.delimiter = "::";
+    description.columns = {{"user", data::Column::Kind::kCategory},
+                           {"item", data::Column::Kind::kCategory},
+                           {"rating", data::Column::Kind::kLabel}};
     description.labels.kind = data::Labels::Kind::kReal;
     description.dictionaries.resize(2);
     return Make(config, std::move(description));
@@ -67,7 +66,7 @@ class World {
 
   DeploymentOptions Options(const std::string& name = "") {
     DeploymentOptions options;
-    options.directory = name.empty() ? "" : scratch / name;
+    options.directory = name.empty() ? "" : "/" + name;
     options.optimizer.kind = "adagrad";
     options.schedule.max_buffer_size = 50;
     options.data.rate.rate = 0.2;
@@ -130,7 +129,8 @@ class World {
     for (std::uint64_t n = first; n < first + count; ++n) ASSERT_TRUE(Send(deployment, n).ok());
   }
 
-  // Everything that makes two deployments the same: weights, optimizer state, moments, dictionaries, quality.
+  // Everything that makes two deployments the same, as far as it can be seen while they run: weights, optimizer state,
+  // moments, dictionaries, quality.
   static std::vector<double> Fingerprint(const Deployment& deployment) {
     const State& state = deployment.models().state();
     std::vector<double> all;
@@ -146,6 +146,22 @@ class World {
     for (const double value : deployment.stats().quality.Save()) all.push_back(value);
     all.push_back(static_cast<double>(deployment.stats().iterations));
     return all;
+  }
+
+  // The same, with all else that a deployment remembers: what its last version says after Close.
+  static std::string Remembered(Deployment& deployment) {
+    EXPECT_TRUE(deployment.Close().ok());
+    const auto versions = deployment.versions()->list();
+    EXPECT_TRUE(!versions.empty());
+    const std::string vitals = deployment.versions()->LoadVitals(versions.back().id).value();
+    return std::regex_replace(vitals, std::regex("set-[0-9-]+"), "set");  // how its data sets are called may differ
+  }
+
+  // So that the next start has to go through the whole log.
+  void KeepOnlyTheFirstVersion(const std::string& directory) {
+    for (const auto& [path, bytes] : disk.Snapshot())
+      if (path.starts_with(directory + "/versions/") && path.find("/00000000000000000000.") == std::string::npos)
+        ASSERT_TRUE(disk.Remove(path).ok());
   }
 
  private:

@@ -22,6 +22,7 @@ DeploymentOptions OptionsFor(World& world, const std::string& recipe, const std:
   DeploymentOptions options = world.Options(name);
   options.optimizer.kind = "adaptive";
   options.optimizer.schedule.rate = 0.3;
+  if (!name.empty()) options.schedule.max_buffer_size = 150;
   CHECK(UseRecipe(recipe, world.Dense().model->config(), options).ok());
   return options;
 }

@@ -1,5 +1,7 @@
 #include "deploy/replay.h"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "deploy/replay_run.h"
@@ -25,6 +27,36 @@ Result<std::vector<T>> RunAll(base::Executor& executor, std::size_t count, const
   return values;
 }
 
+// The runs of some seeds, appended to the report.
+Result<void> RunSeeds(const base::Env& env, ReplayOptions options, const Stream& stream, std::uint64_t seed,
+                      std::size_t seeds, ReplayReport& report) {
+  optimize::HeapMemory memory;
+  std::vector<Course> courses;
+  for (std::size_t s = 0; s < seeds; ++s) {
+    options.course.seed = seed + s;
+    courses.push_back(TRY(Course::Make(stream, options.course)));
+  }
+  report.rows = stream.size();
+  report.initial = courses[0].initial();
+  report.test_rows = options.course.test_rows;
+  std::uint64_t& retrain_rows = options.deployment.retrain_rows;
+  if (retrain_rows == 0 && options.deployment.retrain_error == 0)
+    retrain_rows = (stream.size() - courses[0].initial()) / 6 + 1;
+  report.retrain_rows = retrain_rows;
+  const auto starts = TRY(RunAll<ReplayStart>(env.executor, seeds, [&](std::size_t s) {
+    return TrainStart(env, options, memory, courses[s], courses[s].initial(), seed + s);
+  }));
+  const std::size_t methods = options.methods.size();
+  auto runs = TRY(RunAll<ReplayRun>(env.executor, seeds * methods, [&](std::size_t i) {
+    const std::size_t s = i / methods;
+    const Method method = options.methods[i % methods];
+    if (method == Method::kStatic) return RunStatic(env, options, courses[s], seed + s);
+    return RunMethod(env, options, courses[s], starts[s], method, seed + s);
+  }));
+  std::move(runs.begin(), runs.end(), std::back_inserter(report.runs));
+  return {};
+}
+
 }  // namespace
 
 Result<void> ReplayOptions::Validate() const {
@@ -48,31 +80,12 @@ Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, co
       const std::lock_guard lock(mutex);
       given.progress(progress);
     };
-  const auto seeds = static_cast<std::size_t>(options.seeds);
-  const std::size_t methods = options.methods.size();
-  optimize::HeapMemory memory;
-  std::vector<Course> courses;
-  for (std::size_t s = 0; s < seeds; ++s) {
-    Course::Options course = options.course;
-    course.seed = options.seed + s;
-    courses.push_back(TRY(Course::Make(stream, course)));
-  }
-  if (options.deployment.retrain_rows == 0 && options.deployment.retrain_error == 0)
-    options.deployment.retrain_rows = (stream.size() - courses[0].initial()) / 6 + 1;
-  const std::vector<ReplayStart> starts = TRY(RunAll<ReplayStart>(env.executor, seeds, [&](std::size_t s) {
-    return TrainStart(env, options, memory, courses[s], courses[s].initial(), options.seed + s);
-  }));
   ReplayReport report;
-  report.retrain_rows = options.deployment.retrain_rows;
-  report.rows = stream.size();
-  report.initial = courses[0].initial();
-  report.test_rows = options.course.test_rows;
-  report.runs = TRY(RunAll<ReplayRun>(env.executor, seeds * methods, [&](std::size_t i) {
-    const std::size_t s = i / methods;
-    const Method method = options.methods[i % methods];
-    if (method == Method::kStatic) return RunStatic(env, options, courses[s], options.seed + s);
-    return RunMethod(env, options, courses[s], starts[s], method, options.seed + s);
-  }));
+  const auto seeds = static_cast<std::uint64_t>(options.seeds);
+  // A few seeds at a time, so that memory does not grow with their number.
+  const auto wave = static_cast<std::uint64_t>(4 * env.executor.width());
+  for (std::uint64_t first = 0; first < seeds; first += wave)
+    TRY(RunSeeds(env, options, stream, options.seed + first, std::min(wave, seeds - first), report));
   return report;
 }
 

@@ -183,6 +183,7 @@ Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& mem
 
 Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& options, optimize::Memory& memory,
                                const Course& course, std::size_t end, std::uint64_t seed) {
+  TRY(GoOn(options));
   std::vector<std::uint64_t> arrivals = course.Trained(0, end);
   const auto began = env.clock.Now();
   ReplayStart start = TRY(NewStart(options, memory, course, arrivals, seed));

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "deploy/deployment_testing.h"
+#include "deploy/replay_tune.h"
 
 namespace freshet::deploy {
 namespace {
@@ -250,6 +251,35 @@ TEST(Replay, SumsUpSeedBySeed) {
   EXPECT_NEAR(summaries[1].error_to_velox->mean, 0.75, 1e-12);
   EXPECT_NEAR(summaries[1].steps_to_velox->mean, 0.15, 1e-12);
   EXPECT_NEAR(summaries[0].error_to_velox->mean, 1, 1e-12);
+}
+
+TEST(Tune, FindsARateWhenTheGivenOneIsFarOffAndIsTheSameEveryTime) {
+  for (const bool ratings : {false, true}) {
+    const Stream stream = ratings ? Ratings(3000) : TurningPlane(3000, false);
+    ReplayOptions options = OptionsFor(stream);
+    options.deployment.optimizer.schedule.rate = 0.001;
+    const Tuning tuning = Tune(options, stream).value(), again = Tune(options, stream).value();
+    EXPECT_GT(tuning.rate, 0.01);
+    EXPECT_EQ(tuning.rate, again.rate);
+    EXPECT_EQ(tuning.loss, again.loss);
+    EXPECT_GE(tuning.initial_epochs, 1);
+    EXPECT_LE(tuning.initial_epochs, 20);
+    options.deployment.optimizer.schedule.rate = tuning.rate;
+    options.deployment.optimizer.l2 = tuning.l2;
+    World world;
+    const ReplayReport tuned = Replay(world.env, options, stream).value();
+    options.deployment.optimizer.schedule.rate = 0.001;
+    const ReplayReport given = Replay(world.env, options, stream).value();
+    EXPECT_LT(RunOf(tuned, Method::kBaselinePlus).mean_error, RunOf(given, Method::kBaselinePlus).mean_error);
+  }
+}
+
+TEST(Tune, SeesNothingBeyondTheInitialPart) {
+  Stream stream = TurningPlane(2000, false);
+  const ReplayOptions options = OptionsFor(stream);
+  const Tuning before = Tune(options, stream).value();
+  for (std::size_t r = 200; r < 2000; ++r) stream.rows.labels[r] = 1 - stream.rows.labels[r];
+  EXPECT_EQ(Tune(options, stream).value().loss, before.loss);
 }
 
 TEST(Replay, StopsWhenAsked) {

@@ -31,7 +31,8 @@ class Sliding {
   explicit Sliding(const base::InputFile& file) : file_(file) {}
   Result<std::string_view> View(std::uint64_t offset, std::size_t size) {
     if (offset < begin_ || offset + size > begin_ + bytes_.size()) {
-      bytes_.resize(std::max(size, kWindow));
+      bytes_.resize(std::max(size, step_));
+      step_ = std::min(2 * step_, kWindow);
       begin_ = offset;
       bytes_.resize(TRY(file_.ReadAt(offset, bytes_)));
     }
@@ -48,6 +49,7 @@ class Sliding {
  private:
   const base::InputFile& file_;
   std::uint64_t begin_ = 0;
+  std::size_t step_ = 16 << 10;  // most files that are scanned often are small
   std::string bytes_;
 };
 
@@ -175,7 +177,9 @@ Result<void> SegmentIndex::Write(base::Files& files, const std::string& path) co
 }
 
 Result<SegmentIndex> SegmentIndex::Read(base::Files& files, const std::string& path) {
-  const std::string bytes = TRY(base::ReadAll(files, path));
+  const auto file = TRY(files.OpenRead(path));
+  std::string bytes(file->size().value_or(0), '\0');
+  bytes.resize(TRY(file->ReadAt(0, bytes)));
   const Error damaged{Code::kCorrupt, Str(path, ": this index is damaged; it will be made anew")};
   if (bytes.size() < kOffsetsAt || std::memcmp(bytes.data(), kIndexMagic, sizeof kIndexMagic) != 0) return damaged;
   if (At<std::uint32_t>(bytes, 12) != Crc(std::string_view(bytes).substr(16))) return damaged;

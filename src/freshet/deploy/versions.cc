@@ -134,9 +134,10 @@ void Versions::Pin(std::uint64_t id, bool pinned) {
   if (const auto found = complete_.find(id); found != complete_.end()) found->second.pinned = pinned;
 }
 
-void Versions::PinOnly(const std::vector<std::uint64_t>& ids) {
+void Versions::PinOnly(const std::vector<std::uint64_t>& ids, std::uint64_t end) {
   const std::lock_guard lock(mutex_);
-  for (auto& [id, info] : complete_) info.pinned = std::find(ids.begin(), ids.end(), id) != ids.end();
+  for (auto& [id, info] : complete_)
+    if (id < end) info.pinned = std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 void Versions::Hold(std::uint64_t id, std::uint64_t by) {

@@ -46,8 +46,8 @@ class Versions {
   std::string PathOf(std::uint64_t id) const;
 
   void Pin(std::uint64_t id, bool pinned);
-  // These are pinned and no others.
-  void PinOnly(const std::vector<std::uint64_t>& ids);
+  // Of the versions before `end` these are pinned and no others.
+  void PinOnly(const std::vector<std::uint64_t>& ids, std::uint64_t end);
   // A replay of the record `by` needs this version: it is not pruned until a version after that record is complete.
   void Hold(std::uint64_t id, std::uint64_t by);
   // The first record that a replay may need when it begins at `applied`: versions that are held may be relearned from.

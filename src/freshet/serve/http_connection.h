@@ -46,7 +46,6 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   void Advance();  // goes on where it had to leave off to let others have a turn
   void Drain();    // the server stops: finish what is under way, begin nothing
   void Close();
-  bool closed() const { return phase_ == Phase::kClosed; }
   int descriptor() const { return socket_.descriptor(); }
   const std::string& peer() const { return peer_; }
 

@@ -1,0 +1,56 @@
+#include "deploy_flags.h"
+
+#include "deploy/recipe.h"
+
+namespace freshet::cli {
+
+void DeployFlags::Register(base::Settings& settings) {
+  auto recipes = deploy::RecipeNames();
+  recipes.insert(recipes.begin(), "auto");
+  deploy::DataOptions& data = options.data;
+  settings.Add("recipe", &recipe, "continuous: what the settings below are unless given (auto: by the model)",
+               {.value = "NAME", .choices = recipes});
+  settings.Add("sampler", &data.sampler.kind, "how rows of the past are chosen",
+               {.value = "NAME", .choices = deploy::Sampler::Kinds()});
+  settings.Add("per-arrival", &data.per_arrival, "rows of the past in an iteration for each arrival before it",
+               {.value = "X", .least = 0});
+  settings.Add("sampling-rate", &data.rate.rate, "and rows as a share of the past",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("sample-rows", &data.most_sample, "at most so many rows of the past (0: no limit)", {.value = "N"});
+  settings.Add("buffer-share", &data.buffer_share, "share of the arrivals before an iteration that join it",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("iteration-scale", &options.iteration_scale, "learning rate of iterations, as a multiple",
+               {.value = "X", .least = 0});
+  settings.Add("drift", &options.drift, "detector of drift",
+               {.value = "NAME", .choices = deploy::DriftDetector::Kinds()});
+  settings.Add("drift-keep", &options.drift_keep, "after a drift: what is left of the optimizer's sums",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("drift-forget", &options.drift_forget, "after a drift: draw only rows that came since");
+  settings.Add("adaptive", &data.rate.adaptive, "after a drift: lower the sampling rate for a while");
+  settings.Add("half-life", &data.sampler.half_life,
+               "share of the past after which a row counts half (samplers recent and hard)", {.value = "X"});
+  settings.Add("retrain-error", &options.retrain_error,
+               "velox: retrain when the recent error is so many times the one after the last (0: by count)",
+               {.value = "X", .least = 0});
+}
+
+std::string DeployFlags::RecipeOf(const model::ModelConfig& model) const {
+  return recipe == "auto" ? std::string(deploy::RecipeFor(model)) : recipe;
+}
+
+Result<deploy::DeploymentOptions> DeployFlags::For(const base::Settings& settings,
+                                                   const model::ModelConfig& model) const {
+  deploy::DeploymentOptions made = options;
+  TRY(deploy::UseRecipe(RecipeOf(model), model, made));
+  if (settings.Given("sampler")) made.data.sampler.kind = options.data.sampler.kind;
+  if (settings.Given("per-arrival")) made.data.per_arrival = options.data.per_arrival;
+  if (settings.Given("sampling-rate")) made.data.rate.rate = options.data.rate.rate;
+  if (settings.Given("buffer-share")) made.data.buffer_share = options.data.buffer_share;
+  if (settings.Given("iteration-scale")) made.iteration_scale = options.iteration_scale;
+  if (settings.Given("drift")) made.drift = options.drift;
+  if (settings.Given("drift-keep")) made.drift_keep = options.drift_keep;
+  if (settings.Given("drift-forget")) made.drift_forget = options.drift_forget;
+  return made;
+}
+
+}  // namespace freshet::cli

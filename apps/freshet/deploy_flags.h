@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "base/settings.h"
+#include "deploy/deployment.h"
+
+namespace freshet::cli {
+
+// The flags about iterations that replay and serve share. What is not given follows from a recipe for the model.
+struct DeployFlags {
+  deploy::DeploymentOptions options;
+  std::string recipe = "auto";
+
+  void Register(base::Settings& settings);
+  // The options for one model: the recipe's, but for those that were given.
+  Result<deploy::DeploymentOptions> For(const base::Settings& settings, const model::ModelConfig& model) const;
+  std::string RecipeOf(const model::ModelConfig& model) const;
+};
+
+}  // namespace freshet::cli

@@ -1,0 +1,85 @@
+// The replay verb as its users meet it.
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "process_testing.h"
+
+namespace freshet::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+class ReplayVerb : public testing::Test {
+ protected:
+  Finished Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "replay");
+    return Process(scratch_, arguments, {}).Wait();
+  }
+  void Generate(const std::string& kind, int rows, const std::string& name) {
+    const Finished made =
+        Process(scratch_, {"data", "generate", "--kind", kind, "--rows", Str(rows), "-o", name}, {}).Wait();
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  static Json WithoutTimes(const Finished& finished) {
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    Json json = Json::parse(finished.out);
+    json.erase("settings");
+    for (const char* const list : {"methods", "runs"})
+      for (Json& entry : json[list])
+        for (const char* const key : {"seconds", "longest_iteration_seconds", "wall_seconds"}) entry.erase(key);
+    return json;
+  }
+
+  base::ScratchDirectory scratch_;
+};
+
+TEST_F(ReplayVerb, ComparesMethodsAndSaysTheSameForAnyNumberOfThreads) {
+  Generate("sea", 4000, "sea.csv");
+  const Json one = WithoutTimes(Run({"sea.csv", "--json", "--seeds", "2", "--threads", "1"}));
+  const Json three = WithoutTimes(Run({"sea.csv", "--json", "--seeds", "2", "--threads", "3"}));
+  EXPECT_EQ(one, three);
+  EXPECT_EQ(one["rows"], 4000);
+  EXPECT_EQ(one["methods"].size(), 5u);
+  EXPECT_EQ(one["runs"].size(), 10u);
+  EXPECT_EQ(one["runs"][0]["method"], "baseline");
+  EXPECT_FALSE(one["runs"][0]["curve"].empty());
+}
+
+TEST_F(ReplayVerb, PrintsATableAndDrawsCurves) {
+  Generate("sea", 3000, "sea.csv");
+  const Finished finished =
+      Run({"sea.csv", "--compare", "velox,continuous", "--tune", "--curve", "curve.svg", "--seeds", "2"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  for (const char* const piece : {"3,000 rows, linear, adaptive", "light iterations every 15 rows", "steps/velox",
+                                  "continuous", "±", "curve.svg"})
+    EXPECT_NE(finished.out.find(piece), std::string::npos) << piece << "\n" << finished.out;
+  EXPECT_TRUE(scratch_.Read("curve.svg").starts_with("<svg"));
+}
+
+TEST_F(ReplayVerb, RefusesWhatItCannotDoInOneClearLine) {
+  Generate("sea", 100, "sea.csv");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"sea.csv", "--workers", "2"}, "replay --workers N runs iterations through strategies, which are not built yet"},
+      {{"sea.csv", "--compare", "velox,best"},
+       "method 'best': expected one of static, baseline, baseline+, velox, continuous"},
+      {{"sea.csv", "--order", "time"}, "the rows have no times to order them by; name the column with --time-column"},
+      {{"sea.csv", "--test-rows", "100"}, "100 rows to test on, of 100 there are"},
+  };
+  for (const auto& [arguments, line] : cases) {
+    const Finished finished = Run(arguments);
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_EQ(finished.ErrorLines(), std::vector{line});
+  }
+}
+
+TEST_F(ReplayVerb, StopsOnCtrlC) {
+  Generate("sea", 100'000, "sea.csv");
+  Process process(scratch_, {"replay", "sea.csv", "--seeds", "1000", "--threads", "1"}, {});
+  usleep(50'000);  // it cannot be done by then; whatever it is doing, it must stop
+  kill(process.pid(), SIGINT);
+  EXPECT_EQ(process.Wait().code, 130);
+}
+
+}  // namespace
+}  // namespace freshet::cli
