@@ -75,6 +75,7 @@ Result<void> Versions::Save(const VersionInfo& info, const model::Model& model, 
   metadata["model"] = model.config().ToJson();
   metadata["version"] = info.ToJson();
   metadata["step"] = Str(state.optimizer->step());
+  metadata["optimizer"] = state.optimizer->name();
   model::AddBlocks(state.parameters, Part::kRows, "", tensors);
   model::AddBlocks(state.parameters, Part::kBeside, "beside.", tensors);
   model::AddBlocks(state.optimizer->state(), Part::kRows, "state.", tensors);
@@ -115,11 +116,15 @@ Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& m
   if (TRY(file.Meta("model")) != model.config().ToJson())
     return Error{Code::kInvalid, Str(PathOf(id), ": is a version of another model; give each model a directory")};
   TRY(model::LoadBlocks(file, Part::kRows, "", state.parameters));
-  TRY(model::LoadBlocks(file, Part::kBeside, "beside.", state.parameters));
   TRY(state.optimizer->Follow(state.parameters));
-  TRY(model::LoadBlocks(file, Part::kRows, "state.", state.optimizer->state()));
-  const std::string step = TRY(file.Meta("step"));
-  state.optimizer->SetStep(std::strtoull(step.c_str(), nullptr, 10));
+  if (TRY(file.Meta("optimizer")) == state.optimizer->name()) {
+    TRY(model::LoadBlocks(file, Part::kBeside, "beside.", state.parameters));
+    TRY(model::LoadBlocks(file, Part::kRows, "state.", state.optimizer->state()));
+    const std::string step = TRY(file.Meta("step"));
+    state.optimizer->SetStep(std::strtoull(step.c_str(), nullptr, 10));
+  } else {  // another update rule was chosen since: it begins with what was learned and remembers nothing
+    env_.log.Warn("optimizer changed", "version", id, "now", state.optimizer->name());
+  }
   auto description = TRY(data::Description::Load(file));
   state.moments = description.moments;
   return description;
