@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo test test-asan test-tsan test-web test-slow bench format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-slow bench format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -49,6 +49,9 @@ bench: build  ## measures against the machine's limits and other programs; print
 	@build/release/bench/spine_bench
 	@test -x build/bench-venv/bin/python || { /usr/bin/python3 -m venv build/bench-venv && build/bench-venv/bin/pip install -q vowpalwabbit; } || echo "NOTE Vowpal Wabbit could not be installed"
 	@/usr/bin/python3 bench/peers.py
+
+paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
+	@examples/paper/all
 
 format:  ## formats all sources
 	@scripts/install-deps --lint

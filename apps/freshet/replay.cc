@@ -17,9 +17,9 @@ struct ReplayFlags {
   InputFlags input;
   ModelFlags learning{ModelFlags::Use::kReplay};
   deploy::ReplayOptions replay;
-  std::string method, compare = "baseline,baseline+,velox,continuous,static", order = "auto", recipe = "auto", curve,
-                      config;
-  std::string answers = "continuous";
+  std::string method, compare = "baseline,baseline+,velox,continuous,static";
+  std::string order = "auto", recipe = "auto", answers = "continuous";
+  std::string curve, report, config;
   std::int64_t test_rows = -1;
   int threads = 0, workers = 1, retrain_epochs = 0;
   bool json = false, quiet = false, tune = false;
@@ -37,6 +37,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Add("json", &json, "results as one JSON object, with curves");
   settings.Add("curve", &curve, "draw the errors over time into this SVG file, and below the results",
                {.value = "FILE"});
+  settings.Add("report", &report, "also write that JSON object into this file", {.value = "FILE"});
   settings.Add("quiet", &quiet, "no progress");
   settings.Add("threads", &threads, "runs at once (0: one on every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
@@ -225,7 +226,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) {
       return file.Write(SvgChart(Title(flags, stream), lines, "rows", error_name));
     }));
-  if (flags.json) return Print(door.files, ReplayJson(report, error_name, SettingsInForce(settings)));
+  const std::string json = ReplayJson(report, error_name, SettingsInForce(settings));
+  if (!flags.report.empty())
+    TRY(base::WriteAtomic(door.files, flags.report, [&](base::OutputFile& file) { return file.Write(json); }));
+  if (flags.json) return Print(door.files, json);
   std::string out = Str(Title(flags, stream), "\n\n", ReplayText(report, error_name));
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve  ", flags.curve, "\n");
   return Print(door.files, out);

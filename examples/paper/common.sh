@@ -15,16 +15,30 @@ mkdir -p "$out"
 need() {
   local file
   for file in "$@"; do
-    [ -e "$file" ] || { echo "SKIP $(basename "$0"): $file is not there; set FRESHET_DATA to where the data sets are" >&2; exit 0; }
+    [ -e "$file" ] && continue
+    printf '\n**** SKIP %s: %s is not there; set FRESHET_DATA to where the data sets are ****\n\n' "$(basename "$0")" "$file" >&2
+    exit 0
   done
 }
 
-# experiment NAME ARGUMENTS…: one comparison, kept as out/paper/NAME.json and NAME.svg, and shown as a table.
+# experiment NAME ARGUMENTS…: one comparison, kept as out/paper/NAME.json, .svg (the curves of the first seed) and .txt.
 experiment() {
   local name=$1
   shift
   echo "\$ freshet replay $* --seeds $seeds"
-  "$freshet" replay "$@" --seeds "$seeds" --quiet --json --curve "$out/$name.svg" > "$out/$name.json.part"
-  mv "$out/$name.json.part" "$out/$name.json"
+  "$freshet" replay "$@" --seeds "$seeds" --quiet --curve "$out/$name.svg" --report "$out/$name.json" > "$out/$name.txt.part"
+  mv "$out/$name.txt.part" "$out/$name.txt"
   python3 examples/paper/table.py "$out/$name.json"
 }
+
+# compare NAME ARGUMENTS…: the four methods, tuned on the first tenth of the rows; then what velox could have reached
+# had somebody told it the best number of epochs (of EPOCHS).
+compare() {
+  local name=$1 epochs
+  shift
+  experiment "$name" "$@" --tune --compare baseline,baseline+,velox,continuous
+  for epochs in $EPOCHS; do
+    experiment "$name.velox-$epochs" "$@" --tune --method velox --retrain-epochs "$epochs"
+  done
+}
+EPOCHS="1 2 5 10 15 20"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tables of experiments kept by common.sh.
+"""Tables of the experiments that common.sh keeps under out/paper.
 
     examples/paper/table.py out/paper/sea.json               for a terminal
-    examples/paper/table.py --document docs/continuous.md    fills the tables between the markers of the document
+    examples/paper/table.py --document docs/continuous.md    fills the tables between the marks of the document
 """
 import json
 import pathlib
@@ -10,59 +10,124 @@ import re
 import statistics
 import sys
 
+OUT = pathlib.Path("out/paper")
+HEAD = ("method", "mean error", "at the end", "steps", "train s", "iterations", "longest", "against velox", "fewer steps")
+SETS = (("movielens-100k", "MovieLens 100k"), ("movielens-1m", "MovieLens 1M, timestamped part"), ("adult", "Adult"),
+        ("covtype", "Cover type, shuffled"), ("covtype-file-order", "Cover type, file order"), ("sea", "SEA"),
+        ("higgs", "Higgs, 7,000 rows"), ("url-like", "URL-like, made up"), ("mnist", "MNIST, softmax"),
+        ("w8a", "w8a, shuffled"), ("ijcnn1", "ijcnn1, shuffled"), ("phishing", "Phishing, shuffled"),
+        ("weather", "Weather, in order of time"), ("untouched", "KDD Cup 99"))
 
-def load(path):
-    result = json.loads(pathlib.Path(path).read_text())
-    methods = {m["method"]: m for m in result["methods"]}
-    return result, methods
+
+def load(name):
+    return json.loads((OUT / f"{name}.json").read_text())
+
+
+def errors(result, method):
+    return {run["seed"]: run["error"] for run in result["runs"] if run["method"] == method}
+
+
+def of(result, method):
+    return next((m for m in result["methods"] if m["method"] == method), None)
 
 
 def spread(value):
     return f"{value['mean']:.4f} ± {value['sd']:.4f}"
 
 
-def lines(path):
-    result, methods = load(path)
-    velox = methods.get("velox")
-    by_seed = {(run["method"], run["seed"]): run["error"] for run in result["runs"]}
-    rows = []
-    for name, m in methods.items():
-        against = fewer = ""
-        if velox and name != "velox":  # seed by seed, since all methods of a seed see the same stream
-            ratios = [100 * (error / by_seed["velox", seed] - 1) for (method, seed), error in by_seed.items() if method == name]
-            sd = statistics.stdev(ratios) if len(ratios) > 1 else 0
-            against = f"{statistics.mean(ratios):+.2f} ± {sd:.2f} %"
-            fewer = f"{velox['steps'] / m['steps']:.1f}"
-        rows.append((name, spread(m["error"]), spread(m["final_error"]), f"{m['steps']:,.0f}", f"{m['seconds']:.2f}",
-                     f"{m['iterations']:.0f}", f"{1000 * m['longest_iteration_seconds']:.1f} ms", against, fewer))
-    return rows
+def ratio(ours, theirs):
+    """How much larger our errors are, in percent, seed by seed: mean and standard error."""
+    changes = [100 * (error / theirs[seed] - 1) for seed, error in ours.items()]
+    return statistics.mean(changes), statistics.stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else 0
 
 
-HEAD = ("method", "mean error", "at the end", "steps", "train s", "iterations", "longest", "against velox", "fewer steps")
+def change(ours, theirs):
+    return "%+.2f ± %.2f %%" % ratio(ours, theirs)
+
+
+def row(label, result, method, velox, velox_result):
+    m = of(result, method)
+    against = fewer = ""
+    if velox and (method, result) != ("velox", velox_result):
+        against = change(errors(result, method), errors(velox_result, "velox"))
+        fewer = f"{velox['steps'] / m['steps']:.1f}"
+    return (label, spread(m["error"]), spread(m["final_error"]), f"{m['steps']:,.0f}", f"{m['seconds']:.2f}",
+            f"{m['iterations']:.0f}", f"{1000 * m['longest_iteration_seconds']:.1f} ms", against, fewer)
+
+
+def best_velox(name):
+    """Velox with the number of epochs that gave it the least error over all seeds."""
+    results = [json.loads(path.read_text()) for path in OUT.glob(f"{name}.velox-*.json")]
+    if (OUT / f"{name}.json").exists() and of(load(name), "velox"):
+        results.append(load(name))
+    return min(results, key=lambda r: of(r, "velox")["error"]["mean"]) if results else None
+
+
+def rows(name):
+    result = load(name)
+    velox = of(result, "velox")
+    table = [row(m["method"], result, m["method"], velox, result) for m in result["methods"]]
+    hindsight = best_velox(name)
+    if hindsight and hindsight != result:
+        table.append(row(f"velox, best epochs in hindsight ({hindsight['settings']['retrain-epochs']})", hindsight, "velox",
+                         velox, result))
+    if (OUT / f"{name}.steady.json").exists():
+        table.append(row("continuous, recipe steady", load(f"{name}.steady"), "continuous", velox, result))
+    if (OUT / f"{name}.answers.json").exists():
+        answers = load(f"{name}.answers")
+        table += [row(f"{m}, answering drift", answers, m, velox, result) for m in ("baseline+", "velox")]
+    return table
+
+
+def settings(name):
+    s = load(name)["settings"]
+    return (f"rate {s['rate']}, l2 {s['l2']}, {s['initial-epochs']} initial epochs, retrainings of {s['retrain-epochs']}, "
+            f"recipe {s['recipe'].strip(chr(34))} every {s['buffer']} rows")
 
 
 def terminal(path):
-    rows = [HEAD] + lines(path)
-    widths = [max(len(row[c]) for row in rows) for c in range(len(HEAD))]
-    for row in rows:
-        print("  ".join(cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))))
-    print()
+    name = pathlib.Path(path).stem
+    table = [HEAD] + rows(name)
+    widths = [max(len(line[c]) for line in table) for c in range(len(HEAD))]
+    for line in table:
+        print("  ".join(cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(line, widths))))
+    print(flush=True)
 
 
-def markdown(path):
-    out = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
-    out += ["| " + " | ".join(row) + " |" for row in lines(path)]
-    return "\n".join(out)
+def markdown(head, table):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)] +
+                     ["| " + " | ".join(line) + " |" for line in table])
+
+
+def verdict():
+    """One line a data set: is continuous below baseline+, and how does it stand to velox?"""
+    table = []
+    for name, title in SETS:
+        if not (OUT / f"{name}.json").exists():
+            continue
+        result, hindsight = load(name), best_velox(name)
+        ours, velox = errors(result, "continuous"), of(result, "velox")
+        steps = of(result, "continuous")["steps"]
+        plus, tuned = ratio(ours, errors(result, "baseline+")), ratio(ours, errors(result, "velox"))
+        best = ratio(ours, errors(hindsight, "velox"))
+        fewer, fewer_best = velox["steps"] / steps, of(hindsight, "velox")["steps"] / steps
+        met = lambda change, times: "yes" if plus[0] < 0 and change[0] <= 0.2 and times >= 3 else "no"
+        table.append((title, "%+.2f ± %.2f %%" % plus, "%+.2f ± %.2f %%" % tuned, f"{fewer:.1f}", met(tuned, fewer),
+                      "%+.2f ± %.2f %%" % best, f"{fewer_best:.1f}", met(best, fewer_best)))
+    return markdown(("data", "against baseline+", "against velox", "fewer steps", "bars met",
+                     "against the best velox", "fewer steps", "bars met"), table)
 
 
 def sweep(pattern):
-    """One row an experiment: name, error, steps."""
-    out = ["| | mean error | steps | train s |", "|---|---:|---:|---:|"]
-    order = lambda p: [float(x) if re.fullmatch(r"[0-9.]+", x) else x for x in [p.stem.split("-", 1)[1]]]
-    for path in sorted(pathlib.Path("out/paper").glob(pattern + "-*.json"), key=order):
-        m = load(path)[0]["methods"][0]
-        out.append(f"| {path.stem.split('-', 1)[1]} | {spread(m['error'])} | {m['steps']:,.0f} | {m['seconds']:.2f} |")
-    return "\n".join(out)
+    """One line an experiment: what was varied, error, steps, seconds."""
+    number = lambda path: [float(x) if re.fullmatch(r"[0-9.]+", x) else x for x in path.stem.rsplit("-", 1)[1:]]
+    table = []
+    for path in sorted(OUT.glob(f"{pattern}-*.json"), key=number):
+        m = json.loads(path.read_text())["methods"][0]
+        table.append((path.stem.rsplit("-", 1)[1], spread(m["error"]), f"{m['steps']:,.0f}", f"{m['seconds']:.2f}"))
+    if not table:
+        raise FileNotFoundError(pattern)
+    return markdown(("", "mean error", "steps", "train s"), table)
 
 
 def document(path):
@@ -71,13 +136,18 @@ def document(path):
     def fill(match):
         name = match.group(1)
         try:
-            body = sweep(name[6:]) if name.startswith("sweep:") else markdown(f"out/paper/{name}.json")
+            if name == "verdict":
+                body = verdict()
+            elif name.startswith("sweep:"):
+                body = sweep(name[6:])
+            else:
+                body = f"Tuned on the first tenth: {settings(name)}.\n\n{markdown(HEAD, rows(name))}"
         except FileNotFoundError:
             print(f"no result for {name}; its table stays as it is", file=sys.stderr)
             return match.group(0)
-        return f"<!-- {name} -->\n{body}\n<!-- end -->"
+        return f"<!-- begin {name} -->\n\n{body}\n\n<!-- end {name} -->"
 
-    text = re.sub(r"<!-- ([a-z0-9:+-]+) -->\n.*?<!-- end -->", fill, text, flags=re.S)
+    text = re.sub(r"<!-- begin (\S+) -->.*?<!-- end \1 -->", fill, text, flags=re.S)
     pathlib.Path(path).write_text(text)
 
 

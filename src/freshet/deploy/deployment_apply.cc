@@ -50,13 +50,14 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
   return {};
 }
 
-// A name that a row of the log was the first to bring, in a replay; its entry holds the number it got then.
+// A name that came with a row of the log, in a replay. Its entry holds the feature it was then, which stays right also
+// when records that brought others are lost.
 void Deployment::EnterName(const data::NewName& name) {
   data::Description& description = models_->description();
   data::Dictionary& dictionary = description.dictionaries[description.format == "ratings" ? name.space : 0];
-  while (data::FeatureOf(description, name.space, dictionary.size()) < fresh_.indices[name.entry])
-    AddLostNames(dictionary, dictionary.size() + 1);
-  data::AddNames({&name, 1}, description, fresh_);
+  const auto next = [&] { return data::FeatureOf(description, name.space, dictionary.size()); };
+  while (next() < fresh_.indices[name.entry]) AddLostNames(dictionary, dictionary.size() + 1);
+  if (next() == fresh_.indices[name.entry]) data::AddNames({&name, 1}, description, fresh_);
 }
 
 Result<void> Deployment::ApplyNames(const Record& record) {
@@ -64,7 +65,7 @@ Result<void> Deployment::ApplyNames(const Record& record) {
     auto& dictionaries = models_->description().dictionaries;
     if (name.space >= dictionaries.size()) return Error{Code::kCorrupt, "a name of a dictionary that is not there"};
     AddLostNames(dictionaries[name.space], name.entry);
-    dictionaries[name.space].Add(name.name);
+    if (name.entry == 0 || name.entry == dictionaries[name.space].size()) dictionaries[name.space].Add(name.name);
   }
   return {};
 }
@@ -196,7 +197,6 @@ Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string
   std::optional<Range> discard;
   if (json.contains("discard")) discard = Range(json.at("discard").at(0), json.at("discard").at(1));
   auto state = TRY(RolledBack(id, discard, json.at("relearn"), sequence));
-  versions_->Hold(id, sequence);
   return RollBack(std::move(state), discard);
 }
 

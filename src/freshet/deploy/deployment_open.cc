@@ -127,6 +127,11 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   if (journal_->first_sequence() > from)
     env_.log.Error("records missing", "directory", options_.directory, "from", from, "to",
                    journal_->first_sequence() - 1, "advice", "what they taught is lost");
+  TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {  // these must last until their record comes
+    if (record.kind == RecordKind::kRollBack || record.kind == RecordKind::kPin)
+      versions_->Hold(TRY(TargetOf(record)), record.sequence);
+    return {};
+  }));
   const auto learn = [&]() -> Result<void> {
     TRY(ApplyRows(fresh_, fresh_notes_));
     fresh_.ClearRows();
@@ -141,8 +146,7 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     applied_ = record.sequence + 1;
     if (!observation) {
       const bool weights_only = record.sequence < metrics_from_;
-      if (weights_only && record.kind == RecordKind::kDrift)
-        models_->Fade(KeepOf(record));
+      if (weights_only && record.kind == RecordKind::kDrift) models_->Fade(KeepOf(record));
       if (weights_only && record.kind != RecordKind::kNames) return {};
       return ApplyRecord(record);
     }
@@ -193,8 +197,11 @@ std::string Deployment::SaveVitals() const {
   Json json;
   json["applied"] = applied_;
   json["quality"] = quality_.Save();
-  json["drift"] = {
-      {"kind", drift_->name()}, {"state", drift_->Save()}, {"found", drift_found_}, {"from", drift_from_}, {"waits", drift_waits_}};
+  json["drift"] = {{"kind", drift_->name()},
+                   {"state", drift_->Save()},
+                   {"found", drift_found_},
+                   {"from", drift_from_},
+                   {"waits", drift_waits_}};
   json["scheduler"] = scheduler_.Save();
   json["data"] = Json::parse(data_->Save());
   json["counts"] = {learned_, since_version_, since_retraining_, iterations_};

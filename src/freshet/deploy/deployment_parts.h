@@ -16,6 +16,14 @@ inline double KeepOf(const Record& record) {
   return json.contains("keep") && json["keep"].is_number() ? json["keep"].get<double>() : 1;
 }
 
+// The version that a record of a roll-back or a pin is about.
+inline Result<std::uint64_t> TargetOf(const Record& record) {
+  const Json json = Json::parse(record.payload, nullptr, false);
+  if (json.is_object() && json.contains("version") && json["version"].is_number_unsigned())
+    return json["version"].get<std::uint64_t>();
+  return Error{Code::kCorrupt, Str("record ", record.sequence, " (", Name(record.kind), ") names no version")};
+}
+
 // Rows that were posted: to be learned, to be noted as predicted, or the labels of such.
 struct Deployment::Learn {
   enum class Kind { kObservations, kFeedback, kPrediction } kind = Kind::kObservations;

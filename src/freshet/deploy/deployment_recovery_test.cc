@@ -66,7 +66,7 @@ void Step(World& world, Deployment& deployment, base::Random& random, std::uint6
   const auto ok = [](const Result<std::string>& result) { EXPECT_TRUE(result.ok()) << result.error().text; };
   const auto versions = deployment.versions()->list();
   const std::uint64_t version = versions[random.Below(versions.size())].id;
-  switch (random.Below(60)) {
+  switch (step < 5 ? 59 : random.Below(60)) {
     case 0:
       deployment.PostPin(version, random.Below(3) > 0, ok);
       break;
@@ -155,6 +155,55 @@ TEST(DeploymentRecovery, RecoveredOrRebuiltItIsAsIfItHadNeverStopped) {
   EXPECT_GT(iterations, 100u);
   EXPECT_GT(drifts, 10u);
   EXPECT_GT(roll_backs, 50u);
+}
+
+// Here iterations, versions and data sets are under way while rows come and while the process dies.
+TEST(DeploymentRecovery, IsRightWhereverTheWriterAndTheTrainerStandWhenTheProcessDies) {
+  std::uint64_t in_training = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    World world;
+    base::Random random(seed, "pace");
+    const Kind kind(world, random);
+    SCOPED_TRACE(Str("seed ", seed, ": ", kind.Text()));
+    auto deployment = world.Open(kind.options, kind.Start(world)).value();
+    const auto ignore = [](const auto&) {};
+    for (std::uint64_t step = 0; step < 600; ++step) {
+      const auto versions = deployment->versions()->list();
+      const std::uint64_t version = versions[random.Below(versions.size())].id;
+      const std::uint64_t what = random.Below(200);
+      std::vector<data::NewName> names;
+      if (what == 0) {
+        deployment->PostRollBack(version, std::nullopt, random.Below(2) == 0, ignore);
+      } else if (what == 1) {
+        deployment->PostPin(version, random.Below(2) == 0, ignore);
+      } else if (what == 2) {
+        deployment->PostIterate(ignore);
+      } else if (what == 3 && kind.model == 2) {
+        const std::string path = Str("/in", step);
+        world.disk.Write(path, Str("new", step, "::i1::3\nu1::new", step, "::4\n"));
+        deployment->PostDataset(path, [](const Result<std::string>& result) { EXPECT_TRUE(result.ok()); });
+      } else if (what < 100) {
+        data::Rows rows = World::Row(deployment->model(), step, &names);
+        deployment->PostLearn(std::move(rows), std::move(names), {}, ignore);
+      } else if (what < 180) {
+        (void)deployment->Turn();
+      } else if (what < 198) {
+        (void)deployment->background().RunOne();
+      } else {
+        (void)deployment->Turn();  // so that statistics are those of now
+        in_training += deployment->stats().training ? 1 : 0;
+        const auto expected = World::Fingerprint(*deployment);
+        deployment.reset();
+        if (random.Below(4) == 0) world.KeepOnlyTheFirstVersion(kind.options.directory);
+        auto opened = world.Open(kind.options, kind.Start(world));
+        ASSERT_TRUE(opened.ok()) << opened.error().text;
+        deployment = std::move(opened).value();
+        ASSERT_EQ(World::Fingerprint(*deployment), expected) << "step " << step;
+      }
+    }
+    ASSERT_FALSE(world.Said("ERROR")) << Join(world.lines, "\n");
+  }
+  EXPECT_GT(in_training, 20u);
 }
 
 TEST(DeploymentRecovery, ACrashAfterAnyChangeOfTheDiskLosesNothing) {

@@ -11,6 +11,7 @@ struct Recipe {
   bool answers_drift;
 };
 constexpr Recipe kRecipes[] = {{"light", "sweep", 0, 1, 0, 0.3, true},
+                               {"steady", "sweep", 0, 6, 0, 0.5, true},
                                {"heavy", "sweep", 0, 6, 1, 2, true},
                                {"paper", "uniform", 0.1, 0, 1, 1, false}};
 

@@ -31,7 +31,8 @@ TEST(Recipe, IsLightForLinearModelsAndHeavyForFactorization) {
   EXPECT_EQ(RecipeFor(world.Dense().model->config()), "light");
   EXPECT_EQ(RecipeFor(world.Ratings().model->config()), "heavy");
   DeploymentOptions options;
-  EXPECT_EQ(UseRecipe("medium", {}, options).error().text, "recipe 'medium': expected one of light, heavy, paper");
+  EXPECT_EQ(UseRecipe("medium", {}, options).error().text,
+            "recipe 'medium': expected one of light, steady, heavy, paper");
 }
 
 TEST(Recipe, OfRatingsDoesNotAnswerDrift) {

@@ -83,7 +83,7 @@ Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, co
   ReplayReport report;
   const auto seeds = static_cast<std::uint64_t>(options.seeds);
   // A few seeds at a time, so that memory does not grow with their number.
-  const auto wave = static_cast<std::uint64_t>(4 * env.executor.width());
+  const std::uint64_t wave = 4 * static_cast<std::uint64_t>(env.executor.width());
   for (std::uint64_t first = 0; first < seeds; first += wave)
     TRY(RunSeeds(env, options, stream, options.seed + first, std::min(wave, seeds - first), report));
   return report;

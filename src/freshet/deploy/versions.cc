@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "deploy/directory.h"
@@ -38,6 +39,21 @@ Result<VersionInfo> InfoIn(base::Files& files, const std::string& vitals_path) {
   } catch (const std::exception& problem) {
     return Error{Code::kCorrupt, problem.what()};
   }
+}
+
+// Of versions in order, the one whose loss widens the smallest gap, measured by how long ago it was: what is left stands
+// closer the newer it is, and an operator can go back a minute as well as a week. Never the newest.
+std::size_t LeastMissed(const std::vector<std::uint64_t>& ids) {
+  std::size_t best = 0;
+  double least = std::numeric_limits<double>::max();
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+    const double gap = static_cast<double>(ids[i + 1] - (i > 0 ? ids[i - 1] : 0));
+    const double age = static_cast<double>(ids.back() - ids[i]);
+    if (gap / age >= least) continue;
+    least = gap / age;
+    best = i;
+  }
+  return best;
 }
 
 }  // namespace
@@ -164,7 +180,7 @@ void Versions::Forget(std::uint64_t id) {
 }
 
 Result<void> Versions::Prune(std::size_t keep) {
-  std::vector<std::uint64_t> free;
+  std::vector<std::uint64_t> free, gone;
   {
     const std::lock_guard lock(mutex_);
     const auto held = [&](std::uint64_t id) {
@@ -173,11 +189,14 @@ Result<void> Versions::Prune(std::size_t keep) {
     for (const auto& [id, info] : complete_)
       if (!info.pinned && !held(id)) free.push_back(id);
     keep = std::max<std::size_t>(keep, 1);
-    if (free.size() <= keep) return {};
-    free.resize(free.size() - keep);
-    for (const std::uint64_t id : free) complete_.erase(id);
+    while (free.size() > keep) {
+      const auto victim = free.begin() + static_cast<std::ptrdiff_t>(LeastMissed(free));
+      gone.push_back(*victim);
+      complete_.erase(*victim);
+      free.erase(victim);
+    }
   }
-  for (const std::uint64_t id : free) {  // the vitals first: a model without them counts for nothing
+  for (const std::uint64_t id : gone) {  // the vitals first: a model without them counts for nothing
     TRY(env_.files.Remove(VitalsPathOf(id)));
     TRY(env_.files.Remove(PathOf(id)));
   }

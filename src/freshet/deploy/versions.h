@@ -54,7 +54,7 @@ class Versions {
   std::uint64_t NeededFrom(std::uint64_t applied) const;
   // A version that proved damaged is not offered again.
   void Forget(std::uint64_t id);
-  // Removes the oldest that are not pinned or held until `keep` of those are left; the newest always is.
+  // Thins out those that are not pinned or held until `keep` are left, the older the more; the newest always is.
   Result<void> Prune(std::size_t keep);
 
  private:
