@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-slow bench format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-slow bench bench-serve format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -39,7 +39,8 @@ test-web: build  ## the status page in a real browser, and the metrics before pr
 	@if scripts/install-deps --web; then /usr/bin/python3 web/status_page_test.py; \
 	else echo "SKIP SKIP SKIP test-web: no browser here and none could be installed; THE STATUS PAGE WAS NOT TESTED"; fi
 
-test-slow: test test-asan test-tsan  ## all of these, then every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan  ## all of these, 200 crashes of the server, then every fuzz target for 20 seconds
+	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
 	@scripts/fuzz 20
 
@@ -49,6 +50,12 @@ bench: build  ## measures against the machine's limits and other programs; print
 	@build/release/bench/spine_bench
 	@test -x build/bench-venv/bin/python || { /usr/bin/python3 -m venv build/bench-venv && build/bench-venv/bin/pip install -q vowpalwabbit; } || echo "NOTE Vowpal Wabbit could not be installed"
 	@/usr/bin/python3 bench/peers.py
+
+bench-serve: build  ## measures the server: beside nginx, while it trains, how fast it learns
+	@scripts/install-deps --bench
+	@cmake --build --preset release -j $(JOBS) --target open_loop
+	@test -x build/serve-venv/bin/python || { /usr/bin/python3 -m venv build/serve-venv && build/serve-venv/bin/pip install -q fastapi uvicorn scikit-learn; } || echo "NOTE FastAPI could not be installed"
+	@/usr/bin/python3 bench/serve_bench.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

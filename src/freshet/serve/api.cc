@@ -290,8 +290,7 @@ void Api::Tick() {
     const Moment moment = model->Tick();
     const std::string event = Str("id: ", static_cast<std::int64_t>(moment.time), "\ndata: ", moment.ToJson(), "\n\n");
     const std::lock_guard lock(streams_mutex_);
-    std::erase_if(streams_,
-                  [&](auto& stream) { return stream.first == model->name() && !stream.second.Write(event); });
+    std::erase_if(streams_, [&](auto& stream) { return stream.first == model->name() && !stream.second.Write(event); });
   }
 }
 

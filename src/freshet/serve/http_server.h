@@ -54,7 +54,8 @@ struct HttpOptions {
 // Ownership: borrows clock, log and metrics; all Runs have returned before it is destroyed. Exchanges and Streams may
 //            outlive it and are dead then.
 // Blocking:  Run, until Stop and then the grace at most. Nothing else.
-// Failure:   Listen: kInvalid for options that make no sense, are not safe, or name a certificate, key or token file that
+// Failure:   Listen: kInvalid for options that make no sense, are not safe, or name a certificate, key or token file
+// that
 //            cannot be used; kNotFound when there is no such file; kBusy when the address is taken; kIo. Afterwards
 //            clients fail, the server does not.
 class HttpServer {

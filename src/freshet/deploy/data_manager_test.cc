@@ -1,0 +1,158 @@
+#include "deploy/data_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace freshet::deploy {
+namespace {
+
+TEST(Pending, KeepsAPredictionForItsTime) {
+  Pending pending(10, 100);
+  pending.Add(1, 100, "a");
+  ASSERT_NE(pending.Find(1, 110), nullptr);
+  EXPECT_EQ(*pending.Find(1, 110), "a");
+  EXPECT_EQ(pending.Find(1, 111), nullptr);
+  EXPECT_EQ(pending.Find(2, 100), nullptr);
+  pending.Remove(1);
+  EXPECT_EQ(pending.Find(1, 100), nullptr);
+  pending.Remove(1);
+}
+
+TEST(Pending, ForgetsTheOldestWhenThereAreTooMany) {
+  Pending pending(1000, 3);
+  for (std::uint64_t id = 0; id < 10; ++id) {
+    pending.Add(id, static_cast<std::int64_t>(id), "x");
+    ASSERT_LE(pending.size(), 3u);
+  }
+  EXPECT_EQ(pending.Find(6, 10), nullptr);
+  for (std::uint64_t id = 7; id < 10; ++id) EXPECT_NE(pending.Find(id, 10), nullptr);
+}
+
+TEST(Pending, GivesASecondPredictionOfAnIdItsOwnTime) {
+  Pending pending(10, 3);
+  pending.Add(1, 100, "a");
+  pending.Add(1, 108, "b");
+  pending.Add(2, 112, "c");  // the first has expired, and takes nothing with it
+  EXPECT_EQ(*pending.Find(1, 118), "b");
+  pending.Add(3, 112, "d");
+  pending.Add(4, 112, "e");  // the oldest goes
+  EXPECT_EQ(pending.Find(1, 112), nullptr);
+  EXPECT_EQ(*pending.Find(2, 112), "c");
+  EXPECT_EQ(pending.size(), 3u);
+}
+
+TEST(Pending, HoldsNoMoreThanItShouldWhateverIsTakenOut) {
+  Pending pending(1'000'000, 50);
+  for (std::uint64_t id = 0; id < 5000; ++id) {
+    pending.Add(id, static_cast<std::int64_t>(id), "x");
+    if (id % 3 == 0) pending.Remove(id - std::min<std::uint64_t>(id, id % 7));
+    ASSERT_LE(pending.size(), 50u);
+  }
+}
+
+class DataManagerTest : public testing::Test {
+ protected:
+  std::unique_ptr<DataManager> Make() { return DataManager::Make(options, log).value(); }
+  static void Observe(DataManager& data, int rows) {
+    for (int i = 0; i < rows; ++i) data.Observe(1 + i % 5);
+  }
+  DataOptions options;
+  MemoryLog log;
+};
+
+TEST_F(DataManagerTest, TakesTheBufferAndASampleOfWhatCameBefore) {
+  options.rate.rate = 0.25;
+  const auto data = Make();
+  Observe(*data, 100);
+  EXPECT_EQ(data->buffered(), 100u);
+  auto numbers = data->TakeIteration(data->Plan(1, 0));
+  EXPECT_EQ(numbers.size(), 100u);  // there is no history yet
+  EXPECT_FALSE(std::is_sorted(numbers.begin(), numbers.end()));
+  EXPECT_EQ(data->buffered(), 0u);
+  Observe(*data, 40);
+  numbers = data->TakeIteration(data->Plan(2, 0));
+  const std::set<std::uint64_t> different(numbers.begin(), numbers.end());
+  EXPECT_EQ(different.size(), 65u);
+  EXPECT_EQ(numbers.size(), 65u);
+  EXPECT_EQ(std::count_if(numbers.begin(), numbers.end(), [](std::uint64_t n) { return n >= 100; }), 40);
+}
+
+TEST_F(DataManagerTest, TakesNothingThatIsNoLongerKept) {
+  options.rate.rate = 0.5;
+  const auto data = Make();
+  Observe(*data, 100);
+  (void)data->TakeIteration(data->Plan(1, 0));
+  const auto numbers = data->TakeIteration(data->Plan(2, 80));
+  EXPECT_EQ(numbers.size(), 10u);
+  for (const std::uint64_t number : numbers) EXPECT_GE(number, 80u);
+  auto all = data->TakeEverything(3, 95);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{95, 96, 97, 98, 99}));
+}
+
+TEST_F(DataManagerTest, TakesTheSameAgainForTheSameSeedAndLessWhenLimited) {
+  options.most_sample = 7;
+  options.rate.rate = 0.5;
+  options.buffer_share = 0;
+  const auto data = Make(), same = Make(), other = Make();
+  for (DataManager* const each : {data.get(), same.get(), other.get()}) {
+    Observe(*each, 100);
+    EXPECT_TRUE(each->TakeIteration(each->Plan(1, 0)).empty());
+  }
+  const auto numbers = data->TakeIteration(data->Plan(2, 0));
+  EXPECT_EQ(numbers.size(), 7u);
+  EXPECT_EQ(same->TakeIteration(same->Plan(2, 0)), numbers);
+  EXPECT_NE(other->TakeIteration(other->Plan(3, 0)), numbers);
+}
+
+TEST_F(DataManagerTest, GoesOnFromWhatItSaved) {
+  for (const std::string& kind : Sampler::Kinds()) {
+    SCOPED_TRACE(kind);
+    options.sampler.kind = kind;
+    options.sampler.reservoir_rows = 10;
+    options.rate.adaptive = true;
+    const auto data = Make(), loaded = Make();
+    Observe(*data, 50);
+    (void)data->TakeIteration(data->Plan(1, 0));
+    data->rate().OnDrift();
+    Observe(*data, 13);
+    data->Forget(20);
+    ASSERT_TRUE(loaded->Load(data->Save()).ok());
+    EXPECT_EQ(loaded->Save(), data->Save());
+    EXPECT_EQ(loaded->end(), 63u);
+    EXPECT_EQ(loaded->buffered(), 13u);
+    for (DataManager* const each : {data.get(), loaded.get()}) Observe(*each, 30);
+    EXPECT_EQ(loaded->TakeIteration(loaded->Plan(2, 0)), data->TakeIteration(data->Plan(2, 0)));
+    EXPECT_EQ(loaded->Save(), data->Save());
+  }
+}
+
+TEST_F(DataManagerTest, RefusesWhatItDidNotSave) {
+  const auto data = Make();
+  for (const char* const text : {"", "{}", "[1]", "{\"buffer_begin\": \"x\"}", "not JSON"})
+    EXPECT_EQ(data->Load(text).error().code, Code::kCorrupt) << text;
+}
+
+TEST_F(DataManagerTest, RefusesToRememberNothing) {
+  options.remembered_ids = 0;
+  EXPECT_EQ(DataManager::Make(options, log).error().code, Code::kInvalid);
+  options.remembered_ids = 1;
+  options.most_pending = 0;
+  EXPECT_EQ(DataManager::Make(options, log).error().code, Code::kInvalid);
+}
+
+TEST_F(DataManagerTest, StepsOverRowsThatWereLost) {
+  const auto data = Make();
+  Observe(*data, 5);
+  data->SkipTo(3);
+  EXPECT_EQ(data->end(), 5u);
+  data->SkipTo(9);
+  Observe(*data, 1);
+  EXPECT_EQ(data->end(), 10u);
+  EXPECT_EQ(data->buffered(), 10u);
+}
+
+}  // namespace
+}  // namespace freshet::deploy
