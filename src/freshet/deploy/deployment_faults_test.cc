@@ -236,7 +236,9 @@ TEST(DeploymentFaults, SaysThatItCannotBeRebuiltWhenVersionsAndTheBeginningOfThe
     world.SendMany(*deployment, 0, 200);
   }
   for (const auto& [path, bytes] : world.disk.Snapshot())
-    if (path.starts_with("/a/versions/")) ASSERT_TRUE(world.disk.Remove(path).ok());
+    if (path.starts_with("/a/versions/")) {
+      ASSERT_TRUE(world.disk.Remove(path).ok());
+    }
   const auto opened = world.Open(options, world.Dense());
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, Code::kCorrupt);

@@ -111,7 +111,9 @@ TEST(Feedback, MayComeAfterARestart) {
       world.clock.Advance(seconds(60));
       for (std::uint64_t n = 0; n < 5; ++n) Predict(*deployment, Str("p", n), 600 + n);
       ASSERT_EQ(Feed(*deployment, "p0", {3}).value().accepted, 1u);
-      if (closed) ASSERT_TRUE(deployment->Close().ok());
+      if (closed) {
+        ASSERT_TRUE(deployment->Close().ok());
+      }
     }
     world.clock.Advance(seconds(60));
     const auto deployment = world.Open(options, world.Ratings()).value();

@@ -149,8 +149,9 @@ TEST(DeploymentRecovery, RecoveredOrRebuiltItIsAsIfItHadNeverStopped) {
     ASSERT_TRUE(rebuilt.ok()) << rebuilt.error().text;
     rebuilt.value()->Settle();
     ASSERT_EQ(World::Fingerprint(*rebuilt.value()), World::Fingerprint(*never_stopped));
-    if (kind.options.method >= Method::kBaselinePlus)
+    if (kind.options.method >= Method::kBaselinePlus) {
       ASSERT_EQ(World::Remembered(*rebuilt.value()), World::Remembered(*never_stopped));
+    }
   }
   EXPECT_GT(iterations, 100u);
   EXPECT_GT(drifts, 10u);
@@ -240,7 +241,9 @@ TEST(DeploymentRecovery, ACrashAfterAnyChangeOfTheDiskLosesNothing) {
       recovered.value()->Settle();
       ASSERT_NO_FATAL_FAILURE(send_all(*recovered.value()));  // again: those that were kept are not learned twice
       ASSERT_EQ(World::Fingerprint(*recovered.value()), expected);
-      if (!remembered.empty()) ASSERT_EQ(World::Remembered(*recovered.value()), remembered);
+      if (!remembered.empty()) {
+        ASSERT_EQ(World::Remembered(*recovered.value()), remembered);
+      }
     }
   }
 }

@@ -145,6 +145,8 @@ void Api::Dispatch(Exchange& exchange, Route& route) {
       route.call == "datasets" || route.call == "rollback" || route.call == "iterate" || route.call == "pin";
   if (!reading && !predicting && !learning && !control)
     return refuse(ErrorResponse(404, Str("there is no call ", Quoted(route.call), "; GET /v2 lists the extensions")));
+  if (!route.version.empty() && !route.call.empty() && route.call != "infer" && !ready)
+    return refuse(ErrorResponse(404, Str("a version has no call ", Quoted(route.call), "; its model may have")));
   if (!ready) {
     const Scope needed = control ? Scope::kAdmin : (learning ? Scope::kLearn : Scope::kPredict);
     if (auto refused = Refuse(request, needed)) return refuse(std::move(*refused));
@@ -167,19 +169,18 @@ void Api::Dispatch(Exchange& exchange, Route& route) {
                                            "tensors)")));
   }
   std::uint64_t version = 0;
+  bool kept = false;
   if (!route.version.empty()) {
     const auto end = route.version.data() + route.version.size();
     const auto parsed = std::from_chars(route.version.data(), end, version);
-    const bool known = parsed.ec == std::errc() && parsed.ptr == end &&
-                       (version == model.deployment().stats().version ||
-                        (model.deployment().versions() != nullptr && model.deployment().versions()->Find(version)));
-    if (!known)
+    const bool number = parsed.ec == std::errc() && parsed.ptr == end;
+    kept = number && model.deployment().versions() != nullptr && model.deployment().versions()->Find(version);
+    if (!kept && !(number && version == model.deployment().stats().version))
       return refuse(ErrorResponse(404, Str("model ", Quoted(route.name), " has no version ", Quoted(route.version),
                                            "; GET …/versions lists those that are kept")));
   }
   if (route.call == "infer") {
-    if (!route.version.empty() && version != model.deployment().stats().version)
-      return InferOld(exchange, model, version);
+    if (kept) return InferOld(exchange, model, version);  // also when the current one has that number by now
     return Infer(exchange, model);
   }
   if (route.call == "learn") return Learn(exchange, model);

@@ -39,12 +39,12 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
     const auto edition = deployment.Read(scratch->slot);
     const auto& signature = *static_cast<const Signature*>(edition->companion.get());
     TRY(scratch->infer_parser.Parse(TRY(BodyOf(request)), signature, scratch->infer));
-    if (scratch->infer.has_id) noted = CopyOf(scratch->infer.rows);
+    const bool note = !scratch->infer.id.empty();  // its label may come later
+    if (note) noted = CopyOf(scratch->infer.rows);
     train::Standardise(edition->description, scratch->infer.rows);
     scratch->scores.resize(scratch->infer.rows.size() * deployment.model().scores());
     deployment.model().Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
-    if (scratch->infer.has_id)  // its label may come later
-      deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores);
+    if (note) deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores);
     char version[24];
     const auto end = std::to_chars(version, version + sizeof version, edition->version).ptr;
     const auto json_bytes = TRY(WriteInferResponse({model.name(), {version, static_cast<std::size_t>(end - version)}},

@@ -233,6 +233,8 @@ std::vector<Refused> BadRoutes() {
       {"an unknown version", As(kPredict, "/v2/models/dense/versions/77/infer", kGood), 404, "has no version '77'"},
       {"a version of words", As(kPredict, "/v2/models/dense/versions/new/infer", kGood), 404, "has no version 'new'"},
       {"a negative version", As(kPredict, "/v2/models/dense/versions/-1/infer", kGood), 404, "has no version '-1'"},
+      {"teaching an old version", As(kLearn, "/v2/models/dense/versions/0/learn", Row(kLabel)), 404,
+       "a version has no call 'learn'"},
       {"an unknown call", As(kAdmin, "/v2/models/dense/explode", "{}"), 404, "there is no call 'explode'"},
       {"a path that goes on", As(kPredict, "/v2/models/dense/infer/more", kGood), 404, "there is nothing at"},
       {"nothing there", Get("/v3", Bearer(kPredict)), 404, "there is nothing at '/v3'"},

@@ -206,7 +206,8 @@ std::string ServedModel::StatsJson() const {
                      {"last_thousand", s.quality.recent},
                      {"last_hundred_thousand", s.quality.longer}};
   json["moment"] = std::move(newest);
-  return json.dump();
+  // The problem may quote names that are not UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string ServedModel::VersionsJson() const {
