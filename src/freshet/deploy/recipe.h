@@ -10,17 +10,16 @@ namespace freshet::deploy {
 
 // Ways for iterations to train, found by experiment (docs/continuous.md):
 //
-//   light   for linear models: each iteration sweeps over as many old rows as new ones have come, at 0.3 times the
-//   rate,
-//           and leaves the buffer to the incremental updates
-//   steady  for linear models of data that is known not to drift: the same with six times as many rows, at half the
-//   rate heavy   for models that learn slowly, as factorization: the buffer and six old rows for each of its own, at
-//   twice
-//           the rate
+//   light   for linear models: each iteration sweeps over as many old rows as have come new, at 0.3 times the rate,
+//           and leaves the new ones to the incremental updates
+//   steady  for linear models that gain by many passes, on data that hardly drifts: six times as many old rows, at
+//           half the rate
+//   heavy   for models that learn slowly, as factorization: the buffer and six old rows for each of its own, at
+//           twice the rate
 //   paper   the buffer and a tenth of the history, at the rate of incremental updates
 //
-// After a drift, iterations of the first three draw newer rows only and the optimizer forgets most of what it summed
-// up. That is off for ratings, where one person's session looks like drift.
+// After a drift, iterations of the first three draw newer rows only and the optimizer forgets most of what it
+// summed up. That is off for ratings, where one person's session looks like drift.
 std::vector<std::string> RecipeNames();
 // "light" or "heavy".
 std::string_view RecipeFor(const model::ModelConfig& model);
