@@ -200,7 +200,8 @@ def milliseconds(value):
 def fastapi(flags, table, directory):
     """scikit-learn behind FastAPI with two workers: its port; None when it is not to be had."""
     python = flags.work.parent / "serve-venv/bin/python"
-    if subprocess.run([str(python), "-c", "import fastapi, uvicorn, sklearn"], capture_output=True).returncode != 0:
+    if not python.exists() or subprocess.run([str(python), "-c", "import fastapi, uvicorn, sklearn"],
+                                             capture_output=True).returncode != 0:
         print("NOTE FastAPI, uvicorn and scikit-learn are not in build/serve-venv: that peer is left out\n")
         yield None
         return
@@ -306,7 +307,7 @@ def latency(flags, freshet, model, bodies, directory, rate):
     for result in [] if flags.tiny else quiet + training:
         check(result["sent"] >= 0.99 * rate * seconds, "the schedule was not kept: %s" % result)
     slower = [one["p99_us"] / other["p99_us"] for one, other in zip(training, quiet)]
-    kept = [one / other for one, other in zip(under, alone)]
+    kept = [one / other for one, other in zip(under, alone) if other > 0] or [0.0]
     rows = [row("p50, not trained", [result["p50_us"] for result in quiet], milliseconds),
             row("p99, not trained", [result["p99_us"] for result in quiet], milliseconds),
             row("p50, trained all the time", [result["p50_us"] for result in training], milliseconds),

@@ -10,7 +10,7 @@
 // Every file of the corpora, among them all that ever broke something, goes through its target without harm.
 
 using Target = int(const std::uint8_t* data, std::size_t size);
-extern "C" Target Fuzz_csv, Fuzz_http, Fuzz_idx, Fuzz_infer, Fuzz_libsvm, Fuzz_safetensors, Fuzz_vw;
+extern "C" Target Fuzz_csv, Fuzz_http, Fuzz_idx, Fuzz_infer, Fuzz_journal, Fuzz_libsvm, Fuzz_safetensors, Fuzz_vw;
 
 namespace {
 
@@ -32,6 +32,7 @@ TEST(Corpus, OfTablesDoesNoHarm) { Replay(Fuzz_csv, "csv"); }
 TEST(Corpus, OfHttpRequestsDoesNoHarm) { Replay(Fuzz_http, "http"); }
 TEST(Corpus, OfIdxFilesDoesNoHarm) { Replay(Fuzz_idx, "idx"); }
 TEST(Corpus, OfInferenceRequestsDoesNoHarm) { Replay(Fuzz_infer, "infer"); }
+TEST(Corpus, OfJournalsDoesNoHarm) { Replay(Fuzz_journal, "journal"); }
 TEST(Corpus, OfLibsvmTextDoesNoHarm) { Replay(Fuzz_libsvm, "libsvm"); }
 TEST(Corpus, OfSafetensorsFilesDoesNoHarm) { Replay(Fuzz_safetensors, "safetensors"); }
 TEST(Corpus, OfVwTextDoesNoHarm) { Replay(Fuzz_vw, "vw"); }

@@ -42,3 +42,12 @@ compare() {
   done
 }
 EPOCHS="1 2 5 10 15 20"
+
+# recipes NAME ARGUMENTS…: continuous by each recipe for linear models.
+recipes() {
+  local name=$1 recipe
+  shift
+  for recipe in light steady; do
+    experiment "$name.$recipe" "$@" --tune --method continuous --recipe $recipe
+  done
+}

@@ -66,13 +66,16 @@ def best_velox(name):
 def rows(name):
     result = load(name)
     velox = of(result, "velox")
-    table = [row(m["method"], result, m["method"], velox, result) for m in result["methods"]]
+    recipe = result["settings"]["recipe"].strip('"')
+    label = lambda method: f"continuous, {recipe}" if method == "continuous" else method
+    table = [row(label(m["method"]), result, m["method"], velox, result) for m in result["methods"]]
     hindsight = best_velox(name)
     if hindsight and hindsight != result:
         table.append(row(f"velox, best epochs in hindsight ({hindsight['settings']['retrain-epochs']})", hindsight, "velox",
                          velox, result))
-    if (OUT / f"{name}.steady.json").exists():
-        table.append(row("continuous, recipe steady", load(f"{name}.steady"), "continuous", velox, result))
+    for other in ("light", "steady"):
+        if other != recipe and (OUT / f"{name}.{other}.json").exists():
+            table.append(row(f"continuous, {other}", load(f"{name}.{other}"), "continuous", velox, result))
     if (OUT / f"{name}.answers.json").exists():
         answers = load(f"{name}.answers")
         table += [row(f"{m}, answering drift", answers, m, velox, result) for m in ("baseline+", "velox")]
@@ -82,7 +85,7 @@ def rows(name):
 def settings(name):
     s = load(name)["settings"]
     return (f"rate {s['rate']}, l2 {s['l2']}, {s['initial-epochs']} initial epochs, retrainings of {s['retrain-epochs']}, "
-            f"recipe {s['recipe'].strip(chr(34))} every {s['buffer']} rows")
+            f"{s['recipe'].strip(chr(34))} iterations every {s['buffer']} rows")
 
 
 def terminal(path):

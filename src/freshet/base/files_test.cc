@@ -144,6 +144,48 @@ TEST_F(FilesTest, FaultyFilesFailTheNthOperationAndThatFileForEver) {
   EXPECT_TRUE(faulty.Create(scratch_ / "b").ok());
 }
 
+TEST_F(FilesTest, AnAppendFileGrowsAtItsEndAlsoAfterItWasShortened) {
+  const std::string path = scratch_ / "log";
+  const auto append = [&](AppendFile& file, std::string text) {
+    ASSERT_TRUE(file.Append(std::as_bytes(std::span(text))).ok());
+  };
+  {
+    const auto file = std::move(files_.OpenAppend(path)).value();
+    append(*file, "one");
+    append(*file, "");
+    append(*file, "two");
+    EXPECT_EQ(scratch_.Read("log"), "onetwo");  // others see it at once
+  }
+  const auto file = std::move(files_.OpenAppend(path)).value();
+  append(*file, "three");
+  ASSERT_TRUE(file->Truncate(4).ok());
+  append(*file, "four");
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(scratch_.Read("log"), "onetfour");
+  EXPECT_EQ(files_.OpenAppend(scratch_ / "no/such/log").error().code, Code::kNotFound);
+  EXPECT_EQ(files_.OpenAppend(scratch_.path()).error().code, Code::kIo);
+}
+
+TEST_F(FilesTest, AnAppendFileTellsOfAFullDiskAndCanBeTriedAgain) {
+  const auto full = files_.OpenAppend("/dev/full");
+  if (!full.ok()) GTEST_SKIP() << full.error().text;
+  const std::string text = "text";
+  EXPECT_EQ(full.value()->Append(std::as_bytes(std::span(text))).error().code, Code::kIo);
+
+  FaultyFiles faulty(files_);
+  const auto file = std::move(faulty.OpenAppend(scratch_ / "log")).value();
+  faulty.FailAt(2);
+  EXPECT_TRUE(file->Append(std::as_bytes(std::span(text))).ok());
+  EXPECT_EQ(file->Append(std::as_bytes(std::span(text))).error().code, Code::kIo);
+  EXPECT_EQ(scratch_.Read("log"), "textte");  // half of what failed
+  EXPECT_TRUE(file->Truncate(4).ok());
+  EXPECT_TRUE(file->Append(std::as_bytes(std::span(text))).ok());
+  EXPECT_EQ(scratch_.Read("log"), "texttext");
+  faulty.FailAt(1);
+  EXPECT_FALSE(file->Sync().ok());
+  EXPECT_TRUE(file->Sync().ok());
+}
+
 TEST_F(FilesTest, ALockIsHeldByOneProcessAndLetGoWithIt) {
   const std::string path = scratch_ / "model.lock";
   int ready[2], finish[2];

@@ -57,7 +57,9 @@ TEST_F(OnlineDeployment, RelearnsWhatCameSinceWithoutWhatIsDiscarded) {
     const std::uint64_t sequence = World::Send(*deployment, n).value().last_sequence;
     if (n == 30) first_bad = sequence;
     if (n == 39) last_bad = sequence;
-    if (n < 30 || n > 39) ASSERT_TRUE(World::Send(*expected, n).ok());
+    if (n < 30 || n > 39) {
+      ASSERT_TRUE(World::Send(*expected, n).ok());
+    }
   }
   ASSERT_TRUE(RollBack(*deployment, deployment->versions()->list()[1].id, true, std::pair(first_bad, last_bad)).ok());
   EXPECT_EQ(Weights(*deployment), Weights(*expected));
@@ -108,7 +110,9 @@ TEST_F(OnlineDeployment, KeepsAsManyVersionsAsItShouldAndThoseThatArePinned) {
     deployment.reset();
     deployment = world.Open(options, world.Dense()).value();
     EXPECT_TRUE(deployment->versions()->Find(version).value().pinned);
-    if (round == 0) EXPECT_FALSE(deployment->versions()->Find(0).value().pinned);
+    if (round == 0) {
+      EXPECT_FALSE(deployment->versions()->Find(0).value().pinned);
+    }
     world.SendMany(*deployment, 100, 10);
   }
   EXPECT_FALSE(deployment->versions()->Find(0).has_value());
@@ -188,7 +192,9 @@ TEST(Deployment, ForgetsOldRowsAndStillIteratesAndRecovers) {
     EXPECT_EQ(stats.given_up, 0u);
     EXPECT_LT(stats.history, 200u);
     EXPECT_GE(stats.history, 20u);
-    if (!by_age) EXPECT_LT(stats.journal_bytes, 8000u);
+    if (!by_age) {
+      EXPECT_LT(stats.journal_bytes, 8000u);
+    }
     EXPECT_FALSE(world.Said("ERROR")) << Join(world.lines, "\n");
   }
 }

@@ -153,7 +153,9 @@ TEST(JournalThreads, ReadersSeeWholeRowsWhileItGrowsAndForgets) {
   });
   for (std::uint64_t n = 0; n < kRows; ++n) {
     journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
-    if (n % 7 == 0) ASSERT_TRUE(journal->Commit().ok());
+    if (n % 7 == 0) {
+      ASSERT_TRUE(journal->Commit().ok());
+    }
   }
   ASSERT_TRUE(journal->Commit().ok());
   stop = true;

@@ -128,7 +128,9 @@ JournalOptions FillSegments(Place& place, std::uint64_t segments) {
     const std::string id = Str("id", n);
     journal->Append(RecordKind::kObservation, PackedRow(n, id, static_cast<std::int64_t>(n)), IdWindow::HashOf(id),
                     static_cast<std::int64_t>(n));
-    if (n % 10 == 9) EXPECT_TRUE(journal->Commit().ok());
+    if (n % 10 == 9) {
+      EXPECT_TRUE(journal->Commit().ok());
+    }
   }
   return options;
 }

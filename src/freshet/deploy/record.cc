@@ -166,7 +166,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   if (flags & kNames) note.names = TakeNames(cursor);
   for (const data::NewName& name : note.names)
     if (name.entry >= count) return damaged;
-  if (!cursor.done() || (dense ? rows.width != count : rows.width != 0)) return damaged;
+  if (!cursor.done() || (dense ? count == 0 || rows.width != count : rows.width != 0)) return damaged;
 
   if (rows.size() > 0 && rows.weights.empty() && (flags & kWeighted))
     while (rows.weights.size() < rows.size()) rows.weights.Append(1.0f);

@@ -141,7 +141,8 @@ Result<Record> Segment::ReadAt(std::uint64_t offset, std::string& room) const {
   std::size_t got = TRY(file_->ReadAt(offset, room));
   if (got >= kRecordHeader) {
     const std::size_t whole = kRecordHeader + std::min<std::size_t>(At<std::uint32_t>(room, 4), kMostPayload);
-    if (whole > got && got == kGuess) {
+    char last = 0;  // a damaged size must not make room for what is not there
+    if (whole > got && got == kGuess && TRY(file_->ReadAt(offset + whole - 1, {&last, 1})) == 1) {
       room.resize(whole);
       got = TRY(file_->ReadAt(offset, room));
     }

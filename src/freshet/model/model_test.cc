@@ -268,6 +268,59 @@ TEST(Model, StartsARowOfFactorsTheSameWheneverItIsMade) {
   }
 }
 
+class EveryKindThereIs : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryKindThereIs, testing::ValuesIn(AllKinds()),
+                         [](const auto& info) { return info.param.Name(); });
+
+// With every optimizer: publishing copies the touched rows and trusts that no others have changed.
+TEST_P(EveryKindThereIs, TouchesEveryRowThatAnUpdateChanges) {
+  for (const std::string& rule : Optimizer::Kinds())
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      SCOPED_TRACE(Str(rule, ", seed ", seed));
+      base::Random random(seed, "touch");
+      Bench bench(GetParam(), random, 1 + random.Below(4), seed % 2 == 0);
+      optimize::OptimizerOptions options;
+      options.kind = rule;
+      options.l1 = options.l2 = 0.01;
+      const auto optimizer = std::move(Optimizer::Make(options, bench.memory)).value();
+      ASSERT_TRUE(optimizer->Follow(*bench.parameters).ok());
+      for (int batch = 0; batch < 3; ++batch) {
+        bench.rows.ClearRows();
+        const std::size_t count = 1 + random.Below(3);
+        for (std::size_t r = 0; r < count; ++r) GetParam().AddRow(random, bench.rows);
+        ASSERT_TRUE(bench.model->Prepare(*bench.parameters, bench.rows.batch()).ok());
+        ASSERT_TRUE(optimizer->Follow(*bench.parameters).ok());
+        std::vector<std::vector<float>> before;
+        for (std::size_t b = 0; b < bench.parameters->blocks(); ++b) before.push_back(bench.parameters->Gather(b));
+        bench.scores.resize(count * bench.model->scores());
+        (void)bench.model->Update(*bench.parameters, bench.rows.batch(), *optimizer, bench.workspace, bench.scores,
+                                  Optimizer::Sharing::kAlone);
+        optimize::RowSets touched(bench.parameters->blocks());
+        bench.model->Touch(*bench.parameters, bench.rows.batch(), touched);
+        for (std::size_t b = 0; b < bench.parameters->blocks(); ++b) {
+          std::vector<float> after = bench.parameters->Gather(b);
+          const std::uint64_t width = bench.parameters->width(b);
+          for (const std::uint32_t row : touched[b].rows()) {
+            ASSERT_LT(row, bench.parameters->rows(b));
+            std::copy_n(before[b].begin() + static_cast<std::ptrdiff_t>(row * width), width,
+                        after.begin() + static_cast<std::ptrdiff_t>(row * width));
+          }
+          ASSERT_EQ(after, before[b]) << bench.parameters->block(b).name;
+        }
+      }
+    }
+}
+
+TEST(TouchIndices, LeavesOutWhatStandsForNothing) {
+  data::Rows rows;
+  rows.ClearRows();
+  AddSparse(rows, 0, {{3, 1.0f}, {data::kUnseen, 1.0f}});
+  AddSparse(rows, 0, {{3, 1.0f}, {1, 1.0f}});
+  optimize::RowSet touched;
+  TouchIndices(rows.batch(), touched);
+  EXPECT_EQ(std::vector(touched.rows().begin(), touched.rows().end()), (std::vector<std::uint32_t>{3, 1}));
+}
+
 TEST(Model, MakeRefusesWhatMakesNoSense) {
   ModelConfig config;
   config.kind = "oracle";

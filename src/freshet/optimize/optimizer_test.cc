@@ -369,6 +369,29 @@ TEST(Optimizer, FollowsParametersThatGrowAndKeepsItsState) {
   EXPECT_EQ(*optimizer->state().Row(0, 99'999), 0.0f);
 }
 
+TEST_P(EveryRule, TakesStepsOfAnotherRateWhileItIsScaled) {
+  OptimizerOptions options = OptionsOf(GetParam(), 0, 0);
+  options.schedule.kind = "inverse";
+  OptimizerOptions doubled = options;
+  doubled.schedule.rate *= 2;
+  Bench scaled(options, 1, 3, Layout::kApart), twice(doubled, 1, 3, Layout::kApart);
+  scaled.optimizer->SetScale(2);
+  EXPECT_EQ(scaled.optimizer->rate(), twice.optimizer->rate());
+  base::Random random(1, "steps");
+  std::vector<float> gradient(3);
+  for (int i = 0; i < 20; ++i) {
+    for (float& value : gradient) value = static_cast<float>(random.Normal());
+    for (Bench* const bench : {&scaled, &twice}) {
+      bench->optimizer->BeginStep();
+      bench->optimizer->UpdateRow(*bench->parameters, 0, 0, gradient);
+    }
+  }
+  EXPECT_EQ(scaled.parameters->Gather(0), twice.parameters->Gather(0));
+  scaled.optimizer->SetScale(1);
+  EXPECT_DOUBLE_EQ(scaled.optimizer->rate() * 2, twice.optimizer->rate());
+  EXPECT_EQ(scaled.optimizer->step(), 20u);
+}
+
 TEST(Optimizer, AFadedSumMakesTheNextStepLargerAndOtherRulesDoNotMind) {
   for (const std::string& kind : Optimizer::Kinds())
     for (const Layout layout : {Layout::kApart, Layout::kBeside}) {

@@ -166,6 +166,38 @@ TEST(Parameters, CopyTakesTheRowsWhateverLiesBesideThem) {
     }
 }
 
+TEST(Parameters, CopyRowsTakesTheRowsItIsToldAndWhatIsBesideThemWhereThatFits) {
+  HeapMemory memory;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(Str("seed ", seed));
+    base::Random random(seed, "rows");
+    const std::uint64_t width = 1 + random.Below(3), beside = random.Below(3);
+    const std::uint64_t other_beside = random.Below(2) == 0 ? beside : random.Below(3);
+    const std::uint64_t rows = 1 + random.Below(20), other_rows = 1 + random.Below(20);
+    auto source = std::move(Parameters::Create({{"w", rows, width, 100, beside}}, memory)).value();
+    auto target = std::move(Parameters::Create({{"w", other_rows, width, 100, other_beside}}, memory)).value();
+    for (auto* const each : {&source, &target})
+      for (std::uint64_t r = 0; r < each->rows(0); ++r)
+        for (std::uint64_t k = 0; k < each->stride(0); ++k) each->Row(0, r)[k] = static_cast<float>(random.Normal());
+    const auto before = target.Gather(0), before_beside = target.GatherBeside(0);
+    const std::uint64_t last = random.Below(rows + 1), first = random.Below(last + 1);
+    target.CopyRows(source, 0, first, last);
+    ASSERT_EQ(target.rows(0), std::max(other_rows, last));
+    for (std::uint64_t r = 0; r < target.rows(0); ++r) {
+      const bool copied = r >= first && r < last;
+      for (std::uint64_t k = 0; k < width; ++k) {
+        const float old = r < other_rows ? before[r * width + k] : 0;
+        ASSERT_EQ(target.Row(0, r)[k], copied ? source.Row(0, r)[k] : old);
+      }
+      for (std::uint64_t k = 0; k < other_beside; ++k) {
+        const float old = r < other_rows ? before_beside[r * other_beside + k] : 0;
+        const bool fits = other_beside == beside;
+        ASSERT_EQ(target.Row(0, r)[width + k], copied && fits ? source.Row(0, r)[width + k] : old);
+      }
+    }
+  }
+}
+
 TEST(Parameters, ChecksumChangesWithEveryValue) {
   HeapMemory memory;
   auto parameters = std::move(Parameters::Create({{"a", 4, 2}, {"b", 3, 1, 0, 2}}, memory)).value();
