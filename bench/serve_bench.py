@@ -287,14 +287,16 @@ def latency(flags, freshet, model, bodies, directory, rate):
         return json.loads(text)
 
     quiet, training, alone, under = [], [], [], []
-    # Always at it: every iteration visits all of the history, and new observations keep coming.
-    hard = ["--buffer", "500", "--idle", "--sampling-rate", "1"]
-    learn = bodies.script("learn.bin", bodies.learn_binary, len(bodies.binary_head))
+    # Always at it: new observations keep coming, and whenever nothing else wants the processor it iterates.
+    hard = ["--buffer", "500", "--idle"]
+    history = 10 if flags.tiny else 1000  # batches
     for _ in range(flags.rounds):
         with Server(freshet, directory, "m=%s" % model, "--method", "baseline") as server:
             quiet.append(open_loop(server))
         with Server(freshet, directory, "m=%s" % model, *hard) as server:
-            wrk(server.port, "/v2/models/m/learn", learn, 1, threads=1, connections=1)  # some history
+            with server.connect() as client:
+                for _ in range(history):
+                    client.post("/v2/models/m/learn", bodies.learn)
             with Stream(server, bodies.learn):
                 time.sleep(1)
                 alone.append(steps_per_second(server, seconds, lambda: None)[0])
