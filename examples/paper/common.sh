@@ -32,13 +32,13 @@ experiment() {
 }
 
 # compare NAME ARGUMENTS…: the four methods, tuned on the first tenth of the rows; then what velox could have reached
-# had somebody told it the best number of epochs (of EPOCHS).
+# had somebody told it the best number of epochs (of EPOCHS; where that takes long, with the first seeds only).
 compare() {
   local name=$1 epochs
   shift
   experiment "$name" "$@" --tune --compare baseline,baseline+,velox,continuous
   for epochs in $EPOCHS; do
-    experiment "$name.velox-$epochs" "$@" --tune --method velox --retrain-epochs "$epochs"
+    seeds=${EPOCHS_SEEDS:-$seeds} experiment "$name.velox-$epochs" "$@" --tune --method velox --retrain-epochs "$epochs"
   done
 }
 EPOCHS="1 2 5 10 15 20"

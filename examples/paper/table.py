@@ -36,8 +36,8 @@ def spread(value):
 
 
 def ratio(ours, theirs):
-    """How much larger our errors are, in percent, seed by seed: mean and standard error."""
-    changes = [100 * (error / theirs[seed] - 1) for seed, error in ours.items()]
+    """How much larger our errors are, in percent, seed by seed where both have it: mean and standard error."""
+    changes = [100 * (ours[seed] / theirs[seed] - 1) for seed in ours.keys() & theirs.keys()]
     return statistics.mean(changes), statistics.stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else 0
 
 
@@ -60,7 +60,10 @@ def best_velox(name):
     results = [json.loads(path.read_text()) for path in OUT.glob(f"{name}.velox-*.json")]
     if (OUT / f"{name}.json").exists() and of(load(name), "velox"):
         results.append(load(name))
-    return min(results, key=lambda r: of(r, "velox")["error"]["mean"]) if results else None
+    if not results:
+        return None
+    seeds = set.intersection(*(set(errors(r, "velox")) for r in results))
+    return min(results, key=lambda r: sum(errors(r, "velox")[seed] for seed in seeds))
 
 
 def rows(name):

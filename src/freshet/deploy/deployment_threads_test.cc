@@ -98,6 +98,8 @@ TEST_P(DeploymentThreads, LiveAndRebuiltAreTheSameWhateverRanAtOnce) {
   {
     Server server(world, options, start(), kReaders);
     Deployment& deployment = server.deployment();
+    base::SystemClock clock;
+    const auto deadline = clock.Now() + std::chrono::seconds(60);
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> acknowledged{0}, read{0};
     std::vector<std::thread> posters, readers;
@@ -111,15 +113,15 @@ TEST_P(DeploymentThreads, LiveAndRebuiltAreTheSameWhateverRanAtOnce) {
                                [&](const Result<LearnReply>& reply) {
                                  if (reply.ok()) acknowledged += reply.value().accepted;
                                });
-          if (n % 100 == 50) deployment.PostIterate([](const auto&) {});
           if (n == 300 && p == 0) deployment.PostRollBack(0, std::nullopt, true, [](const auto&) {});
-          if (n % 20 == 0) std::this_thread::sleep_for(milliseconds(1));  // so that they meet iterations
+          while (n % 100 == 50 && deployment.stats().iterations < n / 50 && clock.Now() < deadline) {
+            deployment.PostIterate([](const auto&) {});  // so that there are some, however slow this machine is
+            std::this_thread::sleep_for(milliseconds(1));
+          }
         }
       });
     for (std::thread& poster : posters) poster.join();
     // What was acknowledged is soon seen.
-    base::SystemClock clock;
-    const auto deadline = clock.Now() + std::chrono::seconds(60);
     while ((acknowledged < kPosters * kRows || deployment.stats().learned < kPosters * kRows ||
             deployment.stats().version < deployment.stats().learned || deployment.stats().training) &&
            clock.Now() < deadline)

@@ -270,7 +270,7 @@ TEST(Model, StartsARowOfFactorsTheSameWheneverItIsMade) {
 
 class EveryKindThereIs : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryKindThereIs, testing::ValuesIn(AllKinds()),
-                         [](const auto& info) { return info.param.Name(); });
+                         [](const auto& param) { return param.param.Name(); });
 
 // With every optimizer: publishing copies the touched rows and trusts that no others have changed.
 TEST_P(EveryKindThereIs, TouchesEveryRowThatAnUpdateChanges) {

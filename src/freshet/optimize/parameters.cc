@@ -142,7 +142,7 @@ void Parameters::CopyFrom(const Parameters& other) {
 void Parameters::CopyRows(const Parameters& other, std::size_t b, std::uint64_t first, std::uint64_t last) {
   CHECK(other.width(b) == width(b) && last <= other.rows(b));
   CHECK(Grow(b, last).ok());
-  if (stride(b) == other.stride(b)) {
+  if (tables_[b].block.beside == other.tables_[b].block.beside) {
     if (last > first) std::memcpy(Row(b, first), other.Row(b, first), (last - first) * stride(b) * sizeof(float));
   } else {
     for (std::uint64_t row = first; row < last; ++row) std::copy_n(other.Row(b, row), width(b), Row(b, row));
