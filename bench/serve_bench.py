@@ -287,8 +287,8 @@ def latency(flags, freshet, model, bodies, directory, rate):
         return json.loads(text)
 
     quiet, training, alone, under = [], [], [], []
-    # Always at it: new observations keep coming, and whenever nothing else wants the processor it iterates.
-    hard = ["--buffer", "500", "--idle"]
+    # Always at it: whenever nothing else wants the processor it goes over the whole history once more.
+    hard = ["--buffer", "500", "--idle", "--recipe", "paper", "--sampling-rate", "1"]
     history = 10 if flags.tiny else 1000  # batches
     for _ in range(flags.rounds):
         with Server(freshet, directory, "m=%s" % model, "--method", "baseline") as server:

@@ -49,6 +49,7 @@ class CrashLoop : public testing::Test {
     must({"data", "generate", "--kind", "ratings", "--rows", "500", "--users", "20", "--items", "37", "-o", "r.dat"});
     must({"train", "r.dat", "-k", "4", "-o", "r.model", "--quiet"});
   }
+  // Iterations take a bounded sample, so that replaying them all does not come to cost more with every loop.
   std::vector<std::string> Arguments(const std::string& state, int loop) const {
     return {"ratings=r.model",
             "--cold",
@@ -58,6 +59,8 @@ class CrashLoop : public testing::Test {
             "--state",
             state,
             "--buffer",
+            "300",
+            "--sample-rows",
             "300",
             "--version-rows",
             "700",

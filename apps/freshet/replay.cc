@@ -61,8 +61,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Add("method", &method, "one method alone", {.value = "NAME", .choices = deploy::MethodNames()});
   settings.Add("buffer", &deployment.schedule.max_buffer_size,
                "continuous: arrivals from one iteration to the next (0: a two-hundredth of all)", {.value = "N"});
-  settings.Add("recipe", &recipe,
-               "continuous: what the settings below are unless given (auto: by the model, and by --tune)",
+  settings.Add("recipe", &recipe, "continuous: what the settings below are unless given (auto: by the model)",
                {.value = "NAME", .choices = recipes});
   settings.Add("sampler", &deployment.data.sampler.kind, "how rows of the past are chosen",
                {.value = "NAME", .choices = deploy::Sampler::Kinds()});
@@ -97,7 +96,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   learning.RegisterModel(settings);
   settings.Group("Learning");
   learning.RegisterLearning(settings);
-  settings.Add("tune", &tune, "choose rate, l2, epochs and recipe that are not given by the initial part of the rows");
+  settings.Add("tune", &tune, "choose rate, l2 and epochs that are not given by the initial part of the rows");
 }
 
 Result<std::vector<Method>> Methods(const ReplayFlags& flags) {
@@ -152,7 +151,6 @@ Result<void> Settle(const base::Settings& settings, ReplayFlags& flags, const de
     if (!settings.Given("l2")) flags.learning.l2 = tuning.l2;
     if (!epochs_given) replay.initial_epochs = tuning.initial_epochs;
     if (flags.retrain_epochs == 0) flags.retrain_epochs = tuning.retrain_epochs;
-    if (flags.recipe == "auto") flags.recipe = tuning.recipe;
     replay.deployment.optimizer = flags.learning.Optimizer();
   }
   TRY(ApplyRecipe(settings, flags));

@@ -76,9 +76,8 @@ def rows(name):
     if hindsight and hindsight != result:
         table.append(row(f"velox, best epochs in hindsight ({hindsight['settings']['retrain-epochs']})", hindsight, "velox",
                          velox, result))
-    for other in ("light", "steady"):
-        if other != recipe and (OUT / f"{name}.{other}.json").exists():
-            table.append(row(f"continuous, {other}", load(f"{name}.{other}"), "continuous", velox, result))
+    if (OUT / f"{name}.steady.json").exists() and recipe != "steady":
+        table.append(row("continuous, steady", load(f"{name}.steady"), "continuous", velox, result))
     if (OUT / f"{name}.answers.json").exists():
         answers = load(f"{name}.answers")
         table += [row(f"{m}, answering drift", answers, m, velox, result) for m in ("baseline+", "velox")]

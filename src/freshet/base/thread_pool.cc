@@ -1,8 +1,6 @@
 #include "base/thread_pool.h"
 
 #include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -65,7 +63,11 @@ void ThreadPool::Work() {
   }
 }
 
-void YieldToOthers() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
+void YieldToOthers() {
+  // Not only a low priority, with which it would keep a core for a whole time slice: whoever else wakes up runs at once.
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_IDLE, &none);
+}
 
 int AvailableCores() {
   cpu_set_t set;

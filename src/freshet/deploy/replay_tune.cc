@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/random.h"
-#include "deploy/recipe.h"
 #include "deploy/replay_run.h"
 #include "deploy/sampler_shuffle.h"
 #include "train/trainer.h"
@@ -13,7 +12,7 @@
 namespace freshet::deploy {
 namespace {
 
-constexpr int kMostEpochs = 20, kManyEpochs = 10;
+constexpr int kMostEpochs = 20;
 constexpr double kPulls[] = {0.2, 0.1, 0.05, 1e-2, 1e-3, 1e-4, 0};
 constexpr double kAsGood = 1.002;    // a loss up to so many times the best is as good
 constexpr double kNearly = 1.005;    // and so many times it is not worth more epochs
@@ -124,9 +123,6 @@ class Tuner {
     tuning.retrain_epochs = static_cast<int>(std::min_element(held_out.begin(), held_out.end()) - held_out.begin()) + 1;
     tuning.loss = *std::min_element(lives.begin(), lives.end());
     while (lives[static_cast<std::size_t>(tuning.initial_epochs - 1)] > kNearly * tuning.loss) ++tuning.initial_epochs;
-    // Where many passes pay, so does going over the past more often.
-    tuning.recipe = RecipeFor(options_.model);
-    if (tuning.recipe == "light" && tuning.retrain_epochs >= kManyEpochs) tuning.recipe = "steady";
     return tuning;
   }
 

@@ -10,7 +10,6 @@ struct Tuning {
   double l2 = 0;           // the strongest within 0.2 % of the best
   int initial_epochs = 1;  // the fewest within half a percent of the best
   int retrain_epochs = 1;  // the best for a training from scratch
-  std::string recipe;      // of iterations; for linear models steady when retrain_epochs is 10 or more, else light
   double loss = 0;         // of rows not learned yet
 };
 
