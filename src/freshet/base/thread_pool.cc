@@ -64,7 +64,8 @@ void ThreadPool::Work() {
 }
 
 void YieldToOthers() {
-  // Not only a low priority, with which it would keep a core for a whole time slice: whoever else wakes up runs at once.
+  // Not only a low priority, with which it would keep a core for a whole time slice: whoever else wakes up runs at
+  // once.
   const sched_param none{};
   (void)sched_setscheduler(0, SCHED_IDLE, &none);
 }
