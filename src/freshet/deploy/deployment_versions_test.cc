@@ -199,6 +199,59 @@ TEST(Deployment, ForgetsOldRowsAndStillIteratesAndRecovers) {
   }
 }
 
+TEST(Deployment, ClosesWithAVersionThatTheNextStartNeedNotCatchUpWith) {
+  World world;
+  const DeploymentOptions options = world.Options("a");
+  auto deployment = world.Open(options, world.Dense()).value();
+  world.SendMany(*deployment, 0, 70);
+  deployment->PostIterate([](const auto&) {});
+  while (!deployment->stats().training) ASSERT_TRUE(deployment->Turn());
+  bool answered = false;
+  deployment->PostLearn(World::Row(deployment->model(), 70), {}, {}, [&](const auto& reply) { answered = reply.ok(); });
+  ASSERT_TRUE(deployment->Close().ok());  // the iteration is given up; what was posted is not
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(deployment->stats().given_up, 1u);
+  EXPECT_EQ(deployment->versions()->list().back().origin, "stop");
+  const auto expected = World::Fingerprint(*deployment);
+  deployment.reset();
+  world.lines.clear();
+  deployment = world.Open(options, world.Dense()).value();
+  EXPECT_FALSE(world.Said("recovered")) << Join(world.lines, "\n");
+  EXPECT_EQ(World::Fingerprint(*deployment), expected);
+}
+
+TEST(Deployment, RefusesRowsThatNoModelOrRecordHasRoomFor) {
+  World world;
+  const auto deployment = world.Open(world.Options("a"), world.Sparse()).value();
+  const auto send = [&](data::Rows rows, std::vector<std::string> ids) {
+    std::optional<Result<LearnReply>> reply;
+    deployment->PostLearn(std::move(rows), {}, std::move(ids), [&](auto answer) { reply = std::move(answer); });
+    deployment->Settle();
+    return std::move(*reply);
+  };
+  data::Rows far = World::Row(deployment->model(), 0);
+  far.indices[0] = data::kUnseen - 1;
+  EXPECT_EQ(send(std::move(far), {}).error().code, Code::kBadInput);
+  EXPECT_EQ(send(World::Row(deployment->model(), 0), {std::string(kMostPayload, 'x')}).error().code, Code::kBadInput);
+  EXPECT_EQ(deployment->log().next_sequence(), 1u);
+  EXPECT_TRUE(send(World::Row(deployment->model(), 0), {}).ok());
+}
+
+TEST(Deployment, RemembersWhatUsersHaveRated) {
+  World world;
+  const DeploymentOptions options = world.Options("a");
+  std::vector<std::vector<std::uint32_t>> expected;
+  {
+    const auto deployment = world.Open(options, world.Ratings(), {.readers = 1}).value();
+    world.SendMany(*deployment, 0, 100);
+    for (std::uint32_t user = 0; user < 25; ++user) expected.push_back(deployment->SeenBy(user));
+    EXPECT_FALSE(expected[0].empty());
+    ASSERT_TRUE(deployment->Close().ok());
+  }
+  const auto deployment = world.Open(options, world.Ratings(), {.readers = 1}).value();
+  for (std::uint32_t user = 0; user < 25; ++user) EXPECT_EQ(deployment->SeenBy(user), expected[user]) << user;
+}
+
 TEST(Deployment, ConvergesAndWakesUpWhenDataComes) {
   World world;
   DeploymentOptions options = world.Options("a");

@@ -143,7 +143,8 @@ void Parameters::CopyRows(const Parameters& other, std::size_t b, std::uint64_t 
   CHECK(other.width(b) == width(b) && last <= other.rows(b));
   CHECK(Grow(b, last).ok());
   if (tables_[b].block.beside == other.tables_[b].block.beside) {
-    if (last > first) std::memcpy(Row(b, first), other.Row(b, first), (last - first) * stride(b) * sizeof(float));
+    const std::size_t bytes = last > first ? (last - first) * stride(b) * sizeof(float) : 0;
+    if (bytes > 0) std::memcpy(Row(b, first), other.Row(b, first), bytes);
   } else {
     for (std::uint64_t row = first; row < last; ++row) std::copy_n(other.Row(b, row), width(b), Row(b, row));
   }
