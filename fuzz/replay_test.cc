@@ -10,7 +10,8 @@
 // Every file of the corpora, among them all that ever broke something, goes through its target without harm.
 
 using Target = int(const std::uint8_t* data, std::size_t size);
-extern "C" Target Fuzz_csv, Fuzz_http, Fuzz_idx, Fuzz_infer, Fuzz_journal, Fuzz_libsvm, Fuzz_safetensors, Fuzz_vw;
+extern "C" Target Fuzz_csv, Fuzz_http, Fuzz_idx, Fuzz_image, Fuzz_infer, Fuzz_journal, Fuzz_libsvm, Fuzz_network,
+    Fuzz_safetensors, Fuzz_vw;
 
 namespace {
 
@@ -31,9 +32,11 @@ void Replay(Target* target, const std::string& name) {
 TEST(Corpus, OfTablesDoesNoHarm) { Replay(Fuzz_csv, "csv"); }
 TEST(Corpus, OfHttpRequestsDoesNoHarm) { Replay(Fuzz_http, "http"); }
 TEST(Corpus, OfIdxFilesDoesNoHarm) { Replay(Fuzz_idx, "idx"); }
+TEST(Corpus, OfImagesDoesNoHarm) { Replay(Fuzz_image, "image"); }
 TEST(Corpus, OfInferenceRequestsDoesNoHarm) { Replay(Fuzz_infer, "infer"); }
 TEST(Corpus, OfJournalsDoesNoHarm) { Replay(Fuzz_journal, "journal"); }
 TEST(Corpus, OfLibsvmTextDoesNoHarm) { Replay(Fuzz_libsvm, "libsvm"); }
+TEST(Corpus, OfNetworkTextsDoesNoHarm) { Replay(Fuzz_network, "network"); }
 TEST(Corpus, OfSafetensorsFilesDoesNoHarm) { Replay(Fuzz_safetensors, "safetensors"); }
 TEST(Corpus, OfVwTextDoesNoHarm) { Replay(Fuzz_vw, "vw"); }
 

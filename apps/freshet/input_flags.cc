@@ -1,11 +1,11 @@
 #include "input_flags.h"
 
 #include <algorithm>
-
-#include <algorithm>
 #include <charconv>
 
+#include "data/augment.h"
 #include "data/cache.h"
+#include "data/image_folder.h"
 
 namespace freshet::cli {
 namespace {
@@ -45,8 +45,10 @@ std::size_t ChunkBytes(base::Files& files, const std::vector<std::string>& patte
   return static_cast<std::size_t>(std::clamp(bytes / kPieces, kSmallest, kLargest));
 }
 
-// Do the numbers in a cache mean what they mean to a model? Names that were added later do not matter.
-bool SameInput(const data::Description& cached, const data::Description& wanted) {
+// Do the numbers in a cache mean what they mean to a model? Names that were added later do not matter, nor what of an
+// image is shown.
+bool SameInput(data::Description cached, data::Description wanted) {
+  cached.view = wanted.view = {};
   if (cached.ToJson() != wanted.ToJson()) return false;
   for (std::size_t i = 0; i < cached.dictionaries.size(); ++i)
     if (!wanted.dictionaries[i].Serialize().starts_with(cached.dictionaries[i].Serialize())) return false;
@@ -58,8 +60,10 @@ bool SameInput(const data::Description& cached, const data::Description& wanted)
 void InputFlags::Register(base::Settings& settings, Use use) {
   std::vector<std::string> formats = {"auto"};
   for (const data::Format& format : data::Formats()) formats.emplace_back(format.name);
+  formats.emplace_back(data::ImageFolder::kFormat);
   settings.Group("Input");
-  settings.Add("data", &data, "files, patterns, or - for standard input; gzip, xz and zstd are unpacked",
+  settings.Add("data", &data,
+               "files, patterns, - for standard input, or a folder of images; gzip, xz and zstd are unpacked",
                {.letter = 'd', .value = "FILE", .positional = true});
   if (use == Use::kTraining) {
     settings.Add("format", &input.format, "format of the data", {.value = "NAME", .choices = formats});
@@ -79,6 +83,14 @@ void InputFlags::Register(base::Settings& settings, Use use) {
     settings.Add("positive", &input.positive, "one class against the rest", {.value = "LABEL"});
     settings.Add("classes", &classes, "label values in order", {.value = "A,B,C"});
     settings.Add("standardise", &input.standardise, "scale and centre numeric columns of tables as they are read");
+    settings.Add("image-size", &input.image_size, "bring images of a folder to this size", {.value = "N|HxW"});
+    settings.Add("grey", &input.grey, "read images of a folder as brightness alone");
+    settings.Add("crop", &crop, "show a network squares of images: any while training, then the middle (0: all)",
+                 {.value = "N", .least = 0, .most = 8192});
+    settings.Add("mirror", &mirror, "show a network half of the images right to left while training");
+    settings.Add("subtract-mean", &subtract_mean,
+                 "centre what a network is shown by means per channel or per pixel, and scale it (auto: per channel)",
+                 {.value = "WHICH", .choices = {"auto", "none", "channel", "pixel"}});
   }
   settings.Add("part", &part, "take one part of N of the data: 0/4 … 3/4", {.value = "K/N"});
   settings.Add("label-file", &input.labels_path, "file of labels (idx; found by name if not given)", {.value = "FILE"});
@@ -109,6 +121,9 @@ Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, 
     return std::unique_ptr<data::RowSource>(std::move(cache));
   }
   reader.part = TRY(ParsePart(part));
+  const bool told = input.format == data::ImageFolder::kFormat || description.format == data::ImageFolder::kFormat;
+  if (told || data::ImageFolder::Is(env.files, data[0]))
+    return std::unique_ptr<data::RowSource>(TRY(data::ImageFolder::Open(env, reader, input, description)));
   reader.chunk_bytes = ChunkBytes(env.files, data);
   return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, reader, input, description)));
 }
@@ -124,9 +139,24 @@ Result<void> InputFlags::FindAllClasses(const base::Env& env, data::Description&
   return {};
 }
 
-std::uint64_t BadRows(const data::RowSource& source) {
-  const auto* const reader = dynamic_cast<const data::Reader*>(&source);
-  return reader == nullptr ? 0 : reader->bad_rows();
+Result<void> InputFlags::SettleView(const base::Env& env, data::RowSource& source,
+                                    data::Description& description) const {
+  constexpr std::uint64_t kEnoughRows = 5'000;  // means are then known to half a percent
+  const bool images = description.dense && description.shape.size() == 3;
+  const bool once = std::find(data.begin(), data.end(), "-") != data.end();
+  data::Means means = data::Means::kNone;
+  if (subtract_mean == "channel" || (subtract_mean == "auto" && images && !once)) means = data::Means::kChannel;
+  if (subtract_mean == "pixel") means = data::Means::kPixel;
+  description.view.crop = crop;
+  TRY(data::Augment::Make(description, {.mirror = mirror}));  // refuses what cannot be
+  if (means == data::Means::kNone) return {};
+  if (once)
+    return Error{Code::kInvalid, Str("--subtract-mean ", subtract_mean,
+                                     ": means need a look at the data before training, which standard input (-) does "
+                                     "not give; name a file")};
+  return data::EstimateMeans(env.executor, source, means, kEnoughRows, description);
 }
+
+std::uint64_t BadRows(const data::RowSource& source) { return source.bad_rows(); }
 
 }  // namespace freshet::cli

@@ -13,6 +13,9 @@ struct InputFlags {
   std::string classes, categorical, ignore;  // comma-separated
   std::string part;                          // K/N
   int index_base = -1;
+  std::uint64_t crop = 0;              // what is shown of images; see data/augment.h
+  bool mirror = false;                 //
+  std::string subtract_mean = "auto";  // auto, none, channel, pixel
 
   enum class Use { kTraining, kScoring };
   void Register(base::Settings& settings, Use use);
@@ -21,6 +24,10 @@ struct InputFlags {
   Result<std::unique_ptr<data::RowSource>> Open(const base::Env& env, data::Description& description);
   // Several classes may not all show in the head of the data that was opened: looks for them everywhere it can.
   Result<void> FindAllClasses(const base::Env& env, data::Description& description) const;
+  // What a network is shown of images, by --crop and --subtract-mean: fills description.view, for which it may read
+  // some rows and take the source back to its beginning. kInvalid when a flag asks for what rows that are no images
+  // cannot have.
+  Result<void> SettleView(const base::Env& env, data::RowSource& source, data::Description& description) const;
   // Copies the comma-separated texts into `input`.
   void Settle();
 };

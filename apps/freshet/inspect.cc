@@ -3,8 +3,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "inspect_network.h"
 #include "inspect_state.h"
 #include "model/model_file.h"
+#include "model/network/description.h"
+#include "model/network/network.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -54,8 +57,14 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("top", &top, "how many of the largest weights to show", {.value = "N"});
   settings.Add("records", &records, "of a deployment: show so many of the last records of its journal", {.value = "N"});
   settings.Add("json", &json, "as one JSON object");
+  NetworkFlags network;
+  network.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  if (paths.size() != 1) return Error{Code::kInvalid, "name one model file"};
+  if (paths.empty() && settings.Given("network")) return InspectNetwork(door, network, json);
+  if (paths.size() != 1) return Error{Code::kInvalid, "name one model file, or a network by --network"};
+  if (settings.Given("network"))
+    return Error{Code::kInvalid,
+                 Str("name a network by --network or a model file, not both: found ", Quoted(paths[0]))};
   if (std::filesystem::is_directory(paths[0])) return InspectState(door, paths[0], records, json);
   optimize::HeapMemory memory;
   const auto trained = TRY(model::LoadModel(door.files, paths[0], memory));
@@ -72,15 +81,22 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   for (const char* key : {"rows", "epochs", "crc32c"})
     if (trained.metadata.contains(key)) out[key] = trained.metadata.at(key);
   out["top_weights"] = TopWeights(trained, top);
+  const auto* const graph = model::network::GraphOf(*trained.model);
+  if (graph != nullptr && network.toml) return Print(door.files, model::network::ToToml(*graph));
+  if (graph != nullptr) out["network"] = TRY(network.Describe(door, *graph));
   if (json) return Print(door.files, out.dump() + "\n");
 
   const auto& config = trained.model->config();
   std::string text =
       Str("model    ", config.kind, ", ", config.loss, " loss, ", Grouped(trained.parameters.size()),
           " parameters, trained on ", trained.metadata.contains("rows") ? trained.metadata.at("rows") : "?", " rows\n");
-  for (const auto& block : out["blocks"])
-    text += Str("block    ", block["name"].get<std::string>(), "  ", Grouped(block["rows"].get<std::uint64_t>()), " × ",
-                block["width"].get<std::uint64_t>(), "\n");
+  if (graph != nullptr) {
+    text += NetworkText(out["network"]);
+  } else {
+    for (const auto& block : out["blocks"])
+      text += Str("block    ", block["name"].get<std::string>(), "  ", Grouped(block["rows"].get<std::uint64_t>()),
+                  " × ", block["width"].get<std::uint64_t>(), "\n");
+  }
   const data::Description& input = trained.description;
   text += Str("input    ", input.format, input.dense ? Str(", ", input.features, " numbers a row") : ", sparse rows",
               input.standardise ? ", standardised" : "", input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "",
@@ -95,10 +111,14 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 }  // namespace
 
 extern const Verb kInspect = {
-    "inspect", "what is in a model file, or in the state of a deployment", "MODEL | STATE/NAME",
+    "inspect", "what is in a model file, a network, or the state of a deployment", "MODEL | STATE/NAME | --network NET",
     "  freshet inspect a9a.model\n"
     "  freshet inspect --json a9a.model | jq .blocks\n"
-    "  freshet inspect freshet-state/ctr --records 5    its versions and the end of its journal\n",
+    "  freshet inspect freshet-state/ctr --records 5    its versions and the end of its journal\n"
+    "  freshet inspect --network alexnet --batch 256    layers, parameters, arithmetic and memory\n"
+    "  freshet inspect --network googlenet --draw googlenet.svg\n"
+    "  freshet inspect --network lenet5 --toml > mine.toml\n"
+    "  freshet inspect --network mine.toml --draw mine.dot\n",
     Run};
 
 }  // namespace freshet::cli

@@ -3,12 +3,25 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/augment.h"
+#include "model/network/description.h"
+#include "model/network/zoo.h"
+
 namespace freshet::cli {
 namespace {
 
 std::vector<std::string> WithAuto(std::vector<std::string> choices) {
   choices.insert(choices.begin(), "auto");
   return choices;
+}
+
+// The kinds of models, networks by the names they have in the zoo.
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names = {"auto"};
+  for (const std::string& kind : model::Model::Kinds())
+    if (kind != "network") names.push_back(kind);
+  for (const auto& entry : model::network::Zoo()) names.emplace_back(entry.name);
+  return names;
 }
 
 // Many features that move a score together must each move it less: dense rows of more than 64 numbers get a lower rate.
@@ -24,8 +37,8 @@ double FactorDecay(ModelFlags::Use use) { return use == ModelFlags::Use::kReplay
 }  // namespace
 
 void ModelFlags::RegisterModel(base::Settings& settings) {
-  settings.Add("model", &model, "what to learn",
-               {.letter = 'm', .value = "KIND", .choices = WithAuto(model::Model::Kinds())});
+  settings.Add("model", &model, Str("what to learn: ", Join(ModelNames(), ", "), ", or a network's .toml file"),
+               {.letter = 'm', .value = "KIND"});
   settings.Add("loss", &loss, "what to minimise (auto: by the labels)",
                {.value = "NAME", .choices = WithAuto(model::LossNames())});
   settings.Add("factors", &factors, "factors of a user, item or feature",
@@ -34,6 +47,10 @@ void ModelFlags::RegisterModel(base::Settings& settings) {
   settings.Add("features", &features, "number of features (kmeans over sparse rows)",
                {.value = "N", .least = 0, .most = 1 << 28});
   settings.Add("spread", &spread, "factors start within ± spread·√(3/factors)", {.value = "X", .least = 0});
+  settings.Add("hidden", &hidden, "hidden units of a network that has some to choose (0: its own)",
+               {.value = "N", .least = 0, .most = 1 << 20});
+  settings.Add("dropout", &dropout, "share of values a network drops before its last layer (-1: its own)",
+               {.value = "X", .least = -1, .most = 0.99});
 }
 
 void ModelFlags::RegisterLearning(base::Settings& settings) {
@@ -59,7 +76,33 @@ void ModelFlags::RegisterLearning(base::Settings& settings) {
   settings.Add("seed", &seed, "of everything random", {.value = "N"});
 }
 
-Result<void> ModelFlags::ChooseTask(InputFlags& input) const {
+bool ModelFlags::IsNetwork() const {
+  const auto zoo = model::network::Zoo();
+  return model.ends_with(".toml") || model == "network" ||
+         std::any_of(zoo.begin(), zoo.end(), [&](const auto& entry) { return entry.name == model; });
+}
+
+Result<void> ModelFlags::CheckName(base::Files& files) {
+  if (model.ends_with(".toml")) {
+    network = TRY(base::ReadAll(files, model));
+    return {};
+  }
+  const std::vector<std::string> names = ModelNames();
+  if (std::find(names.begin(), names.end(), model) != names.end()) return {};
+  return Error{Code::kInvalid, Str("--model ", Quoted(model), ": expected one of ", Join(names, ", "),
+                                   ", or the .toml file of a network")};
+}
+
+Result<void> ModelFlags::ChooseTask(base::Files& files, InputFlags& input) {
+  TRY(CheckName(files));
+  if (IsNetwork() && optimizer == "lbfgs") return Error{Code::kInvalid, "--optimizer lbfgs does not go with networks"};
+  if (model == "autoencoder") {
+    input.reader.labelled = false;
+    input.input.task = data::Labels::Kind::kReal;
+    if (loss != "auto" && loss != "squared")
+      return Error{Code::kInvalid, "--model autoencoder goes with --loss squared only"};
+    return {};
+  }
   if (model == "kmeans" || model == "factorization") {
     if (optimizer == "lbfgs") return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", model)};
     if (model == "kmeans") input.reader.labelled = false;
@@ -79,12 +122,15 @@ void ModelFlags::SettleDefaults(const data::Description& description) {
   const bool ratings = description.format == "ratings" && !description.joint_ids;
   if (model == "auto") model = ratings ? "factorization" : "linear";
   const bool factorization = model == "factorization";
-  if (loss == "auto") loss = model == "kmeans" ? "squared" : model::DefaultLoss(description.labels.kind);
+  if (loss == "auto")
+    loss = model == "kmeans" || model == "autoencoder" ? "squared" : model::DefaultLoss(description.labels.kind);
   // Standardised columns have one scale already; other features get the rule that does not mind theirs.
   const bool one_scale = model == "fm" || (description.dense && description.standardise);
   if (optimizer == "auto") {
     optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
-    if (use == Use::kReplay) optimizer = "adaptive";  // rates that settle by themselves, for what has no end
+    if (IsNetwork()) optimizer = "momentum";
+    if (use == Use::kReplay && !IsNetwork())
+      optimizer = "adaptive";  // rates that settle by themselves, for what has no end
   }
   if (l2 < 0) l2 = factorization ? FactorDecay(use) : 0;
   if (rate > 0) return;
@@ -123,6 +169,7 @@ Result<model::ModelConfig> ModelFlags::Config(const data::Description& descripti
   config.clusters = clusters;
   config.spread = spread;
   config.seed = seed;
+  if (IsNetwork()) return NetworkConfig(description);
   if (config.kind == "fm" && config.dense)
     return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
   if (config.kind == "factorization" && description.format != "ratings")
@@ -133,6 +180,32 @@ Result<model::ModelConfig> ModelFlags::Config(const data::Description& descripti
     if (config.features == 0)
       return Error{Code::kInvalid, "--model kmeans over sparse rows needs --features N or --bits N"};
   }
+  return config;
+}
+
+Result<model::ModelConfig> ModelFlags::NetworkConfig(const data::Description& description) const {
+  if (!description.dense && features == 0)
+    return Error{Code::kInvalid, Str("--model ", model, " over sparse rows needs --features N")};
+  const auto shown = TRY(data::Augment::Make(description, {}));
+  model::network::Fit fit;
+  for (const std::uint64_t extent : shown.shape()) fit.input.push_back(static_cast<std::int64_t>(extent));
+  if (fit.input.empty()) fit.input = {static_cast<std::int64_t>(description.dense ? description.features : features)};
+  fit.classes =
+      loss == "softmax" ? std::max<std::int64_t>(1, static_cast<std::int64_t>(description.labels.names.size())) : 1;
+  const model::network::ZooOptions options{.hidden = static_cast<std::int64_t>(hidden), .dropout = dropout};
+  const model::network::Graph graph = network.empty()
+                                          ? TRY(model::network::MakeZoo(model, fit.input, fit.classes, options))
+                                          : TRY(model::network::GraphFromToml(network, fit));
+  const auto facts = TRY(model::network::Infer(graph));
+  model::ModelConfig config;
+  config.kind = "network";
+  config.loss = loss;
+  config.dense = description.dense;
+  config.features = static_cast<std::uint64_t>(facts[0].elements());
+  config.classes =
+      static_cast<std::uint64_t>(graph.target == model::network::Target::kInput ? facts[0].elements() : fit.classes);
+  config.seed = seed;
+  config.network = ToToml(graph);
   return config;
 }
 

@@ -18,20 +18,29 @@ struct ModelFlags {
   double rate = 0, l1 = 0, l2 = -1, decay = 1e-5, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, spread = 0.1;
   int warmup = 0;
   std::uint64_t factors = 40, clusters = 8, features = 0, seed = 1;
+  std::uint64_t hidden = 0;  // networks of the zoo
+  double dropout = -1;       //
+  std::string network;       // the text of a network's file
 
   // Those of the groups "Model" and "Learning"; the caller begins the groups.
   void RegisterModel(base::Settings& settings);
   void RegisterLearning(base::Settings& settings);
 
-  // What the labels must be for this model and loss, as far as the user has said; to be called before the data is
-  // opened.
-  Result<void> ChooseTask(InputFlags& input) const;
+  // Is `model` a network: one of the zoo, or a file that describes one?
+  bool IsNetwork() const;
+  // Checks the name of the model, reads the file of a network, and settles what the labels must be for this model and
+  // loss, as far as the user has said; to be called before the data is opened.
+  Result<void> ChooseTask(base::Files& files, InputFlags& input);
   // Replaces every "auto" but the schedule's, and unset numbers, by what will be used, so that the effective
   // configuration says it all.
   void SettleDefaults(const data::Description& description);
 
   optimize::OptimizerOptions Optimizer() const;
   Result<model::ModelConfig> Config(const data::Description& description) const;
+
+ private:
+  Result<void> CheckName(base::Files& files);
+  Result<model::ModelConfig> NetworkConfig(const data::Description& description) const;
 };
 
 }  // namespace freshet::cli

@@ -50,10 +50,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   input.reader.labelled = false;
   const auto source = TRY(input.Open(env, trained.description));
   model::Workspace workspace;
+  workspace.threads = env.executor.width();
   std::vector<float> scores;
   std::string text;
   const auto write_all = [&](base::OutputFile& out) {
-    return data::DriveInOrder(env.executor, *source, [&](data::Rows& rows) -> Result<void> {
+    return train::DriveFor(env, *trained.model, *source, [&](data::Rows& rows) -> Result<void> {
       TRY(door.GoOn());
       train::Standardise(trained.description, rows);
       const data::Batch batch = rows.batch();

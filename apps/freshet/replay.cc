@@ -204,7 +204,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.workers > 1)
     return Error{Code::kInvalid, "replay --workers N runs iterations through strategies, which are not built yet"};
-  TRY(flags.learning.ChooseTask(flags.input));
+  TRY(flags.learning.ChooseTask(door.files, flags.input));
   base::ThreadPool pool(Threads(flags.threads));
   const base::Env env = door.env(pool);
   data::Description description;

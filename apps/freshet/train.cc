@@ -16,7 +16,7 @@ struct TrainFlags {
   InputFlags input;
   ModelFlags learning{ModelFlags::Use::kTraining};
   int epochs = 0, threads = 0, patience = 0;
-  std::uint64_t batch = 1;
+  std::uint64_t batch = 0, prefetch = 4;
   double holdout = 0, checkpoint_seconds = 60;
   std::int64_t holdout_after = 0;
   bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
@@ -37,11 +37,14 @@ void TrainFlags::Register(base::Settings& settings) {
   learning.RegisterModel(settings);
   settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
   settings.Group("Learning");
-  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50)",
+  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50, networks 10)",
                {.letter = 'e', .value = "N", .least = 0});
   learning.RegisterLearning(settings);
-  settings.Add("batch", &batch, "rows per update", {.value = "N", .least = 1, .most = 1 << 20});
-  settings.Add("shuffle", &shuffle, "mix rows within 16 MB, and blocks from the second epoch on");
+  settings.Add("batch", &batch, "rows per update (0: 1, networks 32)", {.value = "N", .least = 0, .most = 1 << 20});
+  settings.Add("shuffle", &shuffle,
+               "mix rows within 16 MB (networks: 64 MB, and by default), and blocks from the second epoch on");
+  settings.Add("prefetch", &prefetch, "blocks of rows read ahead of need (networks)",
+               {.value = "N", .least = 1, .most = 1024});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("deterministic", &deterministic,
                "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
@@ -61,11 +64,14 @@ void TrainFlags::Register(base::Settings& settings) {
 }
 
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
-void SettleDefaults(TrainFlags& flags, const data::Description& description) {
+void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const data::Description& description) {
   ModelFlags& learning = flags.learning;
   learning.SettleDefaults(description);
+  const bool network = learning.IsNetwork();
   if (flags.epochs == 0)
-    flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : 1);
+    flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
+  if (flags.batch == 0) flags.batch = network ? 32 : 1;
+  if (network && !settings.Given("shuffle")) flags.shuffle = true;
   // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
   if (learning.schedule == "auto") learning.schedule = flags.epochs > 1 ? "linear" : "constant";
 }
@@ -103,6 +109,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
     json["seconds"] = outcome.seconds;
     json["train_seconds"] = report.seconds;
     json["update_seconds"] = report.update_seconds;
+    if (report.wait_seconds) json["wait_seconds"] = *report.wait_seconds;
     json["stopped_early"] = report.stopped_early;
     json["progressive"] = ToJson(report.progressive, model);
     if (report.epochs > 1) json["last_epoch"] = ToJson(report.last_epoch, model);
@@ -111,8 +118,9 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
     if (!flags.out.empty()) json["out"] = flags.out;
     return Print(door.files, json.dump() + "\n");
   }
-  std::string out = Str("trained      ", model.config().kind, ", ", model.loss().name(), " loss, ",
-                        Grouped(parameters.size()), " parameters, ", HowLearned(flags), "\n");
+  const std::string& kind = model.config().kind == "network" ? flags.learning.model : model.config().kind;
+  std::string out = Str("trained      ", kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()),
+                        " parameters, ", HowLearned(flags), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
   if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
   if (report.held_out)
@@ -124,6 +132,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
   if (report.seconds > 0)
     out += Str(", ", Grouped(static_cast<unsigned long long>(static_cast<double>(report.rows) / report.seconds)),
                " rows/s while training");
+  if (report.wait_seconds) out += Str(", ", Fixed(*report.wait_seconds, 3), " s of it waiting for rows");
   out += "\n";
   if (!flags.out.empty())
     out += Str("saved        ", flags.out,
@@ -159,7 +168,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
 
   optimize::HeapMemory memory;
-  TRY(flags.learning.ChooseTask(flags.input));
+  TRY(flags.learning.ChooseTask(door.files, flags.input));
   data::Description description;
   std::optional<model::TrainedModel> earlier;
   if (!flags.from.empty()) {
@@ -170,7 +179,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   }
   auto source = TRY(flags.input.Open(env, description));
   if (!earlier) TRY(flags.input.FindAllClasses(env, description));
-  SettleDefaults(flags, description);
+  SettleDefaults(flags, settings, description);
+  if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, description));
   const auto model =
       TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(flags.learning.Config(description))));
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
@@ -183,6 +193,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   options.batch = flags.batch;
   options.deterministic = flags.deterministic;
   options.shuffle = flags.shuffle;
+  if (flags.learning.IsNetwork()) options.shuffle_window_bytes = 64 << 20;
+  options.mirror = flags.input.mirror;
+  options.prefetch = flags.prefetch;
   options.seed = flags.learning.seed;
   options.hold_out = {flags.holdout, flags.holdout_after, flags.learning.seed};
   options.patience = flags.patience;
@@ -236,6 +249,7 @@ extern const Verb kTrain = {
     "  freshet train a9a -o a9a.model                        a linear model, everything inferred\n"
     "  freshet train covtype.data --positive 2 -o c.model    class 2 against the rest, last column is the label\n"
     "  freshet train ratings.dat -k 40 -o r.model            matrix factorization of user::item::rating\n"
+    "  freshet train train-images-idx3-ubyte --model lenet5 -o mnist.model   a convolution network of the zoo\n"
     "  freshet train big.svm.zst --holdout 0.1 --epochs 10 --patience 2 --checkpoint run.ckpt -o big.model\n"
     "  zcat clicks.gz | freshet train - --format vw --bits 22 -o clicks.model\n",
     Run};

@@ -16,6 +16,12 @@ class Executor {
   // order, but a later one may never run beside an earlier one: task i must not wait for task j > i.
   // Not to be called from inside a task.
   virtual void Run(int count, const std::function<void(int)>& task) = 0;
+
+  // Calls own() on the caller's thread and, beside it, task() once on each of the other threads there are. Returns when
+  // all that were begun have returned; a task that has not begun when own() returns never does. So own() must not wait
+  // for a task to begin, and tasks must come to an end once own() has. Not to be called from inside a task, nor may
+  // own() call the executor.
+  virtual void RunBeside(const std::function<void()>& task, const std::function<void()>& own) = 0;
 };
 
 // Runs everything on the caller's thread.
@@ -25,6 +31,7 @@ class InlineExecutor final : public Executor {
   void Run(int count, const std::function<void(int)>& task) override {
     for (int i = 0; i < count; ++i) task(i);
   }
+  void RunBeside(const std::function<void()>&, const std::function<void()>& own) override { own(); }
 };
 
 }  // namespace freshet::base

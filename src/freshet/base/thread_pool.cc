@@ -32,13 +32,33 @@ void ThreadPool::Run(int count, const std::function<void(int)>& task) {
   CHECK(working_for != this);  // a task that waits for the pool it runs on would wait for ever
   const std::lock_guard turn(turn_);
   std::unique_lock lock(mutex_);
+  Begin(count, task);
+  TakeTasks(lock);
+  done_.wait(lock, [this] { return running_ == 0; });
+  task_ = nullptr;
+}
+
+void ThreadPool::RunBeside(const std::function<void()>& task, const std::function<void()>& own) {
+  CHECK(working_for != this);
+  const std::lock_guard turn(turn_);
+  const std::function<void(int)> each = [&](int) { task(); };
+  std::unique_lock lock(mutex_);
+  Begin(width() - 1, each);
+  lock.unlock();
+  const ThreadPool* const outer = std::exchange(working_for, this);
+  own();
+  working_for = outer;
+  lock.lock();
+  count_ = next_;  // what has not begun never does
+  done_.wait(lock, [this] { return running_ == 0; });
+  task_ = nullptr;
+}
+
+void ThreadPool::Begin(int count, const std::function<void(int)>& task) {
   task_ = &task;
   next_ = 0;
   count_ = count;
   wake_.notify_all();
-  TakeTasks(lock);
-  done_.wait(lock, [this] { return running_ == 0; });
-  task_ = nullptr;
 }
 
 void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {

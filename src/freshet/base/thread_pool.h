@@ -11,8 +11,8 @@ namespace freshet::base {
 
 // An Executor of width() - 1 threads of its own and the caller's.
 //
-// Threads:  Run may be called from any thread; concurrent calls take turns.
-// Blocking: Run blocks until every task has returned. The destructor joins idle threads.
+// Threads:  Run and RunBeside may be called from any thread; concurrent calls take turns.
+// Blocking: both block until every task has returned. The destructor joins idle threads.
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(int width);
@@ -22,8 +22,10 @@ class ThreadPool final : public Executor {
 
   int width() const override { return static_cast<int>(threads_.size()) + 1; }
   void Run(int count, const std::function<void(int)>& task) override;
+  void RunBeside(const std::function<void()>& task, const std::function<void()>& own) override;
 
  private:
+  void Begin(int count, const std::function<void(int)>& task);
   void Work();
   void TakeTasks(std::unique_lock<std::mutex>& lock);
 

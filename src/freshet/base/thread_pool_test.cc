@@ -32,6 +32,42 @@ TEST(ThreadPool, WhatTasksWroteIsSeenAfterRunInEveryOfManyRounds) {
   }
 }
 
+TEST(ThreadPool, RunsOneTaskOnEachOtherThreadBesideTheCaller) {
+  for (int width = 1; width <= 5; ++width) {
+    SCOPED_TRACE(Str("width ", width));
+    ThreadPool pool(width);
+    for (int round = 0; round < 100; ++round) {
+      std::atomic<int> tasks{0};
+      std::atomic<bool> over{false};
+      const auto caller = std::this_thread::get_id();
+      bool own_here = false;
+      pool.RunBeside(
+          [&] {
+            EXPECT_NE(std::this_thread::get_id(), caller);
+            ++tasks;
+            while (!over) std::this_thread::yield();
+          },
+          [&] {
+            own_here = std::this_thread::get_id() == caller;
+            while (round % 2 == 0 && tasks < width - 1) std::this_thread::yield();
+            over = true;
+          });
+      ASSERT_TRUE(own_here);
+      ASSERT_LE(tasks, width - 1);
+      int after = 0;
+      pool.Run(1, [&](int) { ++after; });
+      ASSERT_EQ(after, 1) << "a task left over would have been run here";
+    }
+  }
+}
+
+TEST(InlineExecutor, DoesTheCallersOwnWorkAlone) {
+  InlineExecutor executor;
+  bool own = false;
+  executor.RunBeside([] { FAIL() << "there is no other thread"; }, [&] { own = true; });
+  EXPECT_TRUE(own);
+}
+
 TEST(ThreadPool, CallersTakeTurns) {
   ThreadPool pool(3);
   std::atomic<int> inside{0};

@@ -1,5 +1,7 @@
 #include "data/description.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -52,11 +54,21 @@ std::string Bytes(const std::string& utf8) {
   return out;
 }
 
+// Can rows of this shape be shown like that?
+bool Fits(const View& view, const std::vector<std::uint64_t>& shape, std::uint64_t features) {
+  if (shape.size() != 3 || view.crop > std::min(shape[1], shape[2])) return false;
+  const bool means = view.means.empty() || view.means.size() == shape[0] || view.means.size() == features;
+  const auto finite = [](float value) { return std::isfinite(value); };
+  return means && view.deviations.size() == (view.means.empty() ? 0 : shape[0]) &&
+         std::all_of(view.means.begin(), view.means.end(), finite) &&
+         std::all_of(view.deviations.begin(), view.deviations.end(), [](float d) { return d > 0 && std::isfinite(d); });
+}
+
 }  // namespace
 
 std::string Description::ToJson() const {
   Json json;
-  json["version"] = kVersion;
+  json["version"] = view.any() ? kVersion : 1;
   json["format"] = format;
   json["delimiter"] = Utf8(delimiter);
   json["header"] = header;
@@ -72,6 +84,7 @@ std::string Description::ToJson() const {
   json["dense"] = dense;
   json["features"] = features;
   json["shape"] = shape;
+  if (view.any()) json["view"] = {{"crop", view.crop}, {"means", view.means.size()}};
   json["scale"] = scale;
   json["standardise"] = standardise;
   json["dictionaries"] = dictionaries.size();
@@ -81,7 +94,7 @@ std::string Description::ToJson() const {
 
 void Description::Save(Metadata& metadata, std::vector<Tensor>& tensors, std::vector<std::string>& storage) const {
   metadata["input"] = ToJson();
-  storage.reserve(storage.size() + dictionaries.size() + 1);
+  storage.reserve(storage.size() + dictionaries.size() + 3);
   const auto add = [&](std::string name, DType dtype, std::uint64_t elements) {
     tensors.push_back({std::move(name), dtype, {elements}, std::as_bytes(std::span(storage.back()))});
   };
@@ -89,6 +102,14 @@ void Description::Save(Metadata& metadata, std::vector<Tensor>& tensors, std::ve
     const std::vector<double> saved = moments.Save();
     storage.emplace_back(reinterpret_cast<const char*>(saved.data()), saved.size() * sizeof(double));
     add("input.moments", DType::kF64, saved.size());
+  }
+  if (!view.means.empty()) {
+    const auto add_floats = [&](const char* name, const std::vector<float>& values) {
+      storage.emplace_back(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+      add(name, DType::kF32, values.size());
+    };
+    add_floats("input.means", view.means);
+    add_floats("input.deviations", view.deviations);
   }
   for (std::size_t i = 0; i < dictionaries.size(); ++i) {
     storage.push_back(dictionaries[i].Serialize());
@@ -106,7 +127,8 @@ Result<Description> Description::Load(const TensorFile& file) {
   Description d;
   try {  // the JSON library's own errors end here
     const int version = Whole<int>(json.at("version"));
-    if (version != kVersion) return corrupt(Str("version ", version, ", this program reads ", kVersion));
+    if (version < 1 || version > kVersion)
+      return corrupt(Str("version ", version, ", this program reads 1 to ", kVersion));
     d.format = json.at("format");
     d.delimiter = Bytes(json.at("delimiter"));
     d.header = json.at("header");
@@ -124,6 +146,11 @@ Result<Description> Description::Load(const TensorFile& file) {
     d.dense = json.at("dense");
     d.features = Whole<std::uint64_t>(json.at("features"));
     for (const Json& extent : json.at("shape")) d.shape.push_back(Whole<std::uint64_t>(extent));
+    bool means = false;
+    if (version >= 2) {
+      d.view.crop = Whole<std::uint64_t>(json.at("view").at("crop"));
+      means = Whole<std::uint64_t>(json.at("view").at("means")) > 0;
+    }
     d.scale = json.at("scale");
     d.standardise = json.at("standardise");
     d.joint_ids = json.at("joint_ids");
@@ -135,6 +162,11 @@ Result<Description> Description::Load(const TensorFile& file) {
       const auto bytes = TRY(file.Values<std::uint8_t>(Str("input.dictionary.", i)));
       d.dictionaries.push_back(TRY(Dictionary::Deserialize(std::as_bytes(std::span(bytes)))));
     }
+    if (means) {
+      d.view.means = TRY(file.Values<float>("input.means"));
+      d.view.deviations = TRY(file.Values<float>("input.deviations"));
+    }
+    if (d.view.any() && !Fits(d.view, d.shape, d.features)) return corrupt("its view does not fit the shape of rows");
   } catch (const Json::exception& problem) {
     return corrupt(problem.what());
   }

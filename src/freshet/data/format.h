@@ -29,6 +29,8 @@ struct InputOptions {
   int bits = 0;
   bool standardise = true;  // numeric columns of tables
   bool joint_ids = false;
+  std::string image_size;  // folders of images: to which they are brought, N or HxW
+  bool grey = false;       // and whether as brightness alone
 };
 
 // How a stream of bytes may be cut into chunks that can be parsed alone.

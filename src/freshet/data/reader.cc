@@ -81,23 +81,14 @@ Result<void> Reader::SetAside(const Rows& rows) {
   for (const BadRow& bad : rows.bad) {
     const std::string place =
         Str(path == "-" ? "standard input" : path, ":", rows.begin.line + bad.line + 1, ":", bad.column);
-    if (++bad_rows_ > options_.max_bad_rows) {
-      const std::string before = options_.max_bad_rows == 0
-                                     ? ""
-                                     : Str(" (bad row ", bad_rows_, ", --max-bad-rows ", options_.max_bad_rows, ")");
-      return Error{Code::kBadInput, Str(place, ": ", bad.what, before)};
-    }
-    if (options_.bad_rows_path.empty() || !first_pass_) continue;
-    if (!bad_file_) bad_file_ = TRY(env_.files.Create(options_.bad_rows_path));
-    TRY(bad_file_->Write(Str("# ", place, ": ", bad.what, "\n", bad.text, "\n")));
+    TRY(bad_rows_.Add(place, bad.what, bad.text));
   }
   return {};
 }
 
 Result<void> Reader::Seek(const Position& position) {
   samples_ = position.sample;
-  first_pass_ = first_pass_ && bad_rows_ == 0;
-  bad_rows_ = 0;
+  bad_rows_.NewPass();
   return chunks_->Seek(position);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "data/bad_rows.h"
 #include "data/chunks.h"
 #include "data/format.h"
 #include "data/source.h"
@@ -36,24 +37,24 @@ class Reader final : public RowSource {
   Result<void> Seek(const Position& position) override;
   std::optional<double> Fraction(const Position& position) const override;
 
-  std::uint64_t bad_rows() const { return bad_rows_; }  // of this pass
+  std::uint64_t bad_rows() const override { return bad_rows_.count(); }
 
  private:
   Reader(const base::Env& env, ReaderOptions options, Description& description)
-      : env_(env), options_(std::move(options)), description_(description) {}
+      : options_(std::move(options)),
+        description_(description),
+        bad_rows_(env.files, options_.max_bad_rows, options_.bad_rows_path) {}
   Result<void> SetAside(const Rows& rows);
   void Resolve(Rows& rows);
 
-  const base::Env env_;
   const ReaderOptions options_;
   Description& description_;
   std::unique_ptr<Chunks> chunks_;
   std::unique_ptr<Parser> parser_;
 
   // Touched by Finish and Seek only.
-  std::uint64_t samples_ = 0, bad_rows_ = 0;
-  bool first_pass_ = true;  // bad rows are written once
-  std::unique_ptr<base::OutputFile> bad_file_;
+  std::uint64_t samples_ = 0;
+  BadRows bad_rows_;
   std::string key_, undoubled_;  // room for names
 };
 

@@ -7,7 +7,8 @@
 
 namespace freshet::data {
 
-// Where rows come from, block by block: text files (Reader), or what was parsed before (CacheReader).
+// Where rows come from, block by block: text files (Reader), folders of images (ImageFolder), or
+// what was parsed before (CacheReader).
 //
 // Threads: Next from any thread, each with Rows of its own. Finish one at a time, in the order of rows.sequence; it
 // does what depends on the rows before: numbers samples, grows dictionaries, counts bad rows.
@@ -22,6 +23,8 @@ class RowSource {
   virtual void Permute(std::uint64_t seed) { (void)seed; }
   // How far along `position` is, from 0 to 1, if that can be known.
   virtual std::optional<double> Fraction(const Position& position) const = 0;
+  // Rows of this pass that were set aside because they could not be read.
+  virtual std::uint64_t bad_rows() const { return 0; }
 };
 
 }  // namespace freshet::data

@@ -1,5 +1,6 @@
 #include "data/tensor_file.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/faulty_files.h"
@@ -235,6 +236,60 @@ TEST(Description, GivesBackWhatWasPutIn) {
   EXPECT_EQ(loaded.value().dictionaries[1].Find("name \xff"), 0u);
 }
 
+// Saved and loaded again.
+Result<Description> Reloaded(const Description& description) {
+  Metadata metadata;
+  std::vector<Tensor> tensors;
+  std::vector<std::string> storage;
+  description.Save(metadata, tensors, storage);
+  return Description::Load(TRY(TensorFile::Parse(Written(tensors, metadata), "file")));
+}
+
+Description OfImages(View view) {
+  Description description;
+  description.format = "images";
+  description.dense = true;
+  description.shape = {3, 4, 5};
+  description.features = 60;
+  description.view = std::move(view);
+  return description;
+}
+
+TEST(Description, KeepsWhatAModelIsShownOfAnImage) {
+  const View views[] = {{.crop = 4},
+                        {.crop = 0, .means = {0.5f, 0.25f, 0}, .deviations = {1, 0.1f, 2}},
+                        {.crop = 2, .means = std::vector<float>(60, 0.5f), .deviations = {1, 1, 1}}};
+  for (const View& view : views) {
+    const auto loaded = Reloaded(OfImages(view));
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+    EXPECT_EQ(loaded.value().view, view);
+    EXPECT_NE(loaded.value().ToJson().find("\"version\":2"), std::string::npos);
+  }
+}
+
+TEST(Description, WithoutAViewIsReadableByEarlierPrograms) {
+  EXPECT_NE(OfImages({}).ToJson().find("\"version\":1"), std::string::npos);
+  EXPECT_EQ(OfImages({}).ToJson().find("view"), std::string::npos);
+}
+
+TEST(Description, RefusesAViewThatDoesNotFitTheImage) {
+  const View views[] = {{.crop = 5},
+                        {.crop = 1, .means = {1, 2}, .deviations = {1, 1, 1}},
+                        {.crop = 1, .means = {1, 2, 3}, .deviations = {1, 1}},
+                        {.crop = 1, .means = {1, 2, 3}, .deviations = {1, 0, 1}},
+                        {.crop = 1, .means = {1, NAN, 3}, .deviations = {1, 1, 1}},
+                        {.crop = 1, .means = {1, 2, 3}, .deviations = {1, INFINITY, 1}}};
+  for (std::size_t i = 0; i < std::size(views); ++i) {
+    SCOPED_TRACE(i);
+    const auto loaded = Reloaded(OfImages(views[i]));
+    ASSERT_FALSE(loaded.ok());
+    EXPECT_EQ(loaded.error().code, Code::kCorrupt);
+  }
+  Description flat = OfImages({.crop = 1});
+  flat.shape = {60};
+  EXPECT_FALSE(Reloaded(flat).ok());
+}
+
 TEST(Description, RefusesWhatMakesNoSense) {
   const std::string good = Description().ToJson();
   const auto load = [](const std::string& json) {
@@ -244,6 +299,8 @@ TEST(Description, RefusesWhatMakesNoSense) {
   ASSERT_TRUE(load(good).ok());
   const std::pair<std::string, std::string> changes[] = {
       {"\"version\":1", "\"version\":2"},
+      {"\"version\":1", "\"version\":3"},
+      {"\"version\":1", "\"version\":0"},
       {"\"version\":1", "\"version\":1.5"},
       {"\"bits\":0", "\"bits\":32"},
       {"\"bits\":0", "\"bits\":-1"},

@@ -23,6 +23,7 @@ constexpr std::size_t kCentroids = 0, kCounts = 1;
 class KMeans final : public Model {
  public:
   using Model::Model;
+  bool Supervised() const override { return false; }
 
   std::vector<optimize::Block> Blocks() const override {
     return {{"centroids", config_.clusters, config_.features}, {"counts", config_.clusters, 1}};

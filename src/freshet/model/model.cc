@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "model/kinds.h"
+#include "model/network/network.h"
 
 namespace freshet::model {
 namespace {
@@ -25,9 +26,9 @@ constexpr Entry kRegistry[] = {{"linear", MakeLinear},
 }  // namespace
 
 std::string ModelConfig::ToJson() const {
-  return Json{{"kind", kind},         {"loss", loss},       {"dense", dense},
-              {"features", features}, {"classes", classes}, {"factors", factors},
-              {"clusters", clusters}, {"spread", spread},   {"seed", seed}}
+  return Json{{"kind", kind},       {"loss", loss},       {"dense", dense},       {"features", features},
+              {"classes", classes}, {"factors", factors}, {"clusters", clusters}, {"spread", spread},
+              {"seed", seed},       {"network", network}}
       .dump();
 }
 
@@ -44,6 +45,7 @@ Result<ModelConfig> ModelConfig::FromJson(std::string_view text) {
     config.clusters = json.at("clusters");
     config.spread = json.at("spread");
     config.seed = json.at("seed");
+    config.network = json.value("network", "");
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("model description: ", problem.what())};
   }
@@ -53,6 +55,7 @@ Result<ModelConfig> ModelConfig::FromJson(std::string_view text) {
 std::vector<std::string> Model::Kinds() {
   std::vector<std::string> names;
   for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  names.emplace_back("network");
   return names;
 }
 
@@ -65,6 +68,7 @@ Result<std::unique_ptr<Model>> Model::Make(const ModelConfig& config) {
       config.features > (1u << 28) || (config.dense && config.features == 0))
     return Error{Code::kInvalid, Str("model: classes ", config.classes, ", factors ", config.factors, ", clusters ",
                                      config.clusters, " or features ", config.features, " out of range")};
+  if (config.kind == "network") return network::MakeNetwork(config, loss);
   if (config.classes > 1 && config.loss != "softmax")
     return Error{Code::kInvalid, Str("loss ", config.loss, " gives one score, not ", config.classes, "; use softmax")};
   for (const Entry& entry : kRegistry)
@@ -79,7 +83,9 @@ Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory, int 
     const std::uint64_t state = block.width * static_cast<std::uint64_t>(slots);
     if (block.most_rows > block.rows && block.width + state <= kNarrow) block.beside = state;
   }
-  return optimize::Parameters::Create(std::move(blocks), memory);
+  optimize::Parameters parameters = TRY(optimize::Parameters::Create(std::move(blocks), memory));
+  Start(parameters);
+  return parameters;
 }
 
 double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Workspace& workspace,
@@ -92,7 +98,13 @@ double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Work
   return sum;
 }
 
-optimize::Gradient Model::NewGradient() const {
+void Model::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, optimize::Optimizer& optimizer,
+                  Workspace&) const {
+  optimizer.BeginStep();
+  optimizer.Apply(parameters, gradient);
+}
+
+Result<optimize::Gradient> Model::NewGradient(optimize::Memory&) const {
   optimize::Gradient gradient;
   for (const optimize::Block& block : Blocks()) gradient.blocks.emplace_back(block.width);
   return gradient;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ struct ModelConfig {
   std::uint64_t clusters = 8;  // kmeans
   double spread = 0.1;         // factors start within ± spread · √(3 / factors)
   std::uint64_t seed = 1;
+  std::string network;  // the graph of a network, in its text form
 
   std::string ToJson() const;
   static Result<ModelConfig> FromJson(std::string_view text);
@@ -36,6 +38,16 @@ struct ModelConfig {
 // Scratch that one thread lends to a model's calls.
 struct Workspace {
   std::vector<float> deltas, sums, row;
+  int threads = 1;         // that a call may use (networks)
+  std::uint64_t step = 0;  // of training: what is drawn at random differs from step to step
+  // Called by LossAndGradient when a block's gradient is complete, in the order in which that happens (networks: from
+  // the last layer to the first), so that it can travel while the rest is computed.
+  std::function<void(std::size_t block)> finished;
+  // What a kind of model keeps from call to call.
+  struct Kept {
+    virtual ~Kept() = default;
+  };
+  std::unique_ptr<Kept> kept;
 };
 
 // Describes a computation; owns neither weights nor scratch, so that one model object serves many versions and threads.
@@ -81,10 +93,17 @@ class Model {
   // Looks at a batch before its gradient is computed and applied: the size of features for the optimizer, the mean of
   // ratings.
   virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
+  // Applies a gradient, divided by the weight of its rows, as one step of the optimizer.
+  virtual void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, optimize::Optimizer& optimizer,
+                     Workspace& workspace) const;
   // A gradient with a place for every block.
-  optimize::Gradient NewGradient() const;
+  virtual Result<optimize::Gradient> NewGradient(optimize::Memory& memory) const;
+  // Does it learn from labels?
+  virtual bool Supervised() const { return true; }
 
  protected:
+  // Gives blocks that do not grow their starting values; called on new parameters, which are zero.
+  virtual void Start(optimize::Parameters&) const {}
   // Starting values of rows [first, last) of a block of factors: the same for a row whenever it is made.
   void StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last) const;
 

@@ -55,7 +55,8 @@ TEST_P(EveryKind, GradientIsThatOfTheLoss) {
     base::Random random(seed, "gradient");
     Bench bench(GetParam(), random, 1 + random.Below(5), seed % 2 == 0);
     if (bench.NearAKink()) continue;
-    optimize::Gradient gradient = bench.model->NewGradient();
+    optimize::HeapMemory memory;
+    optimize::Gradient gradient = bench.model->NewGradient(memory).value();
     std::vector<float> scores(bench.scores.size());
     const double loss =
         bench.model->LossAndGradient(*bench.parameters, bench.rows.batch(), bench.workspace, gradient, scores);
@@ -102,7 +103,8 @@ TEST_P(EveryKind, UpdateOfOneRowByPlainSgdIsItsGradientApplied) {
     ASSERT_TRUE(by_apply->Follow(*applied.parameters).ok());
     const double loss = updated.model->Update(*updated.parameters, updated.rows.batch(), *by_update, updated.workspace,
                                               updated.scores, Optimizer::Sharing::kAlone);
-    optimize::Gradient gradient = applied.model->NewGradient();
+    optimize::HeapMemory memory;
+    optimize::Gradient gradient = applied.model->NewGradient(memory).value();
     ASSERT_EQ(applied.model->LossAndGradient(*applied.parameters, applied.rows.batch(), applied.workspace, gradient,
                                              applied.scores),
               loss);

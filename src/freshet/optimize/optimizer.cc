@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "optimize/rules.h"
 
 namespace freshet::optimize {
@@ -68,10 +69,29 @@ void Optimizer::SetStep(std::uint64_t step) {
 }
 
 void Optimizer::Apply(Parameters& parameters, const Gradient& gradient) {
-  for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
-    const BlockGradient& block = gradient.blocks[b];
+  for (std::size_t b = 0; b < gradient.blocks.size(); ++b)
+    ApplyBlock(parameters, b, gradient.blocks[b], 0, parameters.rows(b));
+}
+
+void Optimizer::ApplyBlock(Parameters& parameters, std::size_t b, const BlockGradient& block, std::uint64_t first,
+                           std::uint64_t last) {
+  if (block.empty()) return;
+  const std::uint64_t width = block.width();
+  if (block.form() == BlockGradient::Form::kRows) {
     const auto rows = block.touched();
-    for (std::size_t i = 0; i < rows.size(); ++i) UpdateRow(parameters, b, rows[i], block.Values(i));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (first <= rows[i] && rows[i] < last) UpdateRow(parameters, b, rows[i], block.Values(i));
+  } else if (block.form() == BlockGradient::Form::kFactors) {
+    CHECK(block.examples() == 1);  // more than one is for Expand
+    for (std::uint64_t row = first; row < last; ++row)
+      if (block.deltas()[row] != 0)
+        UpdateScaled(parameters, b, row, block.inputs(), block.scale() * block.deltas()[row], Sharing::kAlone);
+  } else if (const float follow = parameters.follow(b); follow > 0) {
+    const float step = follow * block.scale();
+    for (std::uint64_t row = first; row < last; ++row)
+      for (std::uint64_t k = 0; k < width; ++k) parameters.Row(b, row)[k] -= step * block.memory()[row * width + k];
+  } else {
+    UpdateDense(parameters, b, first, last, block.memory().data() + first * width, block.scale());
   }
 }
 

@@ -76,8 +76,15 @@ class Optimizer {
                             float delta, Sharing sharing) = 0;
   // One row with any gradient.
   virtual void UpdateRow(Parameters& parameters, std::size_t b, std::uint64_t row, std::span<const float> gradient) = 0;
+  // Rows [first, last) with the gradient factor · values, row after row. Different rows may be updated by different
+  // threads at once.
+  virtual void UpdateDense(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                           const float* values, float factor) = 0;
   // Every row a gradient touches.
   void Apply(Parameters& parameters, const Gradient& gradient);
+  // Of one block, as far as it concerns rows [first, last).
+  void ApplyBlock(Parameters& parameters, std::size_t b, const BlockGradient& block, std::uint64_t first,
+                  std::uint64_t last);
   // Tells a scale-aware rule how large the features of these rows are, before Apply brings gradients without them.
   virtual void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                            std::span<const float> values) = 0;

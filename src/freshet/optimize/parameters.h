@@ -16,13 +16,15 @@ namespace freshet::optimize {
 
 // One named table of a model: `rows` rows of `width` floats. A block whose most_rows is larger than its rows can grow.
 // `beside` more floats may be kept next to each row: an optimizer's state, so that a sparse update finds weight and
-// state in one cache line.
+// state in one cache line. A statistic is no weight: its gradient is its distance from what a batch shows, and it goes
+// `follow` of the way there whatever the update rule.
 struct Block {
   std::string name;
   std::uint64_t rows = 0;
   std::uint64_t width = 1;
   std::uint64_t most_rows = 0;  // 0: as many as rows
   std::uint64_t beside = 0;
+  float follow = 0;  // above 0: a statistic
 };
 
 // All parameters of a model: named blocks over one 64-byte-aligned buffer of floats. Address space for growth is
@@ -44,6 +46,7 @@ class Parameters {
   Block block(std::size_t b) const;
   std::uint64_t rows(std::size_t b) const { return tables_[b].rows.load(std::memory_order_acquire); }
   std::uint64_t width(std::size_t b) const { return tables_[b].block.width; }
+  float follow(std::size_t b) const { return tables_[b].block.follow; }
   std::optional<std::size_t> Find(std::string_view name) const;
 
   // Floats from one row to the next: the width, unless there is something beside.

@@ -71,6 +71,20 @@ class RuleOptimizer final : public Optimizer {
     }
   }
 
+  void UpdateDense(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last, const float* values,
+                   float factor) override {
+    const std::size_t width = parameters.width(b);
+    for (std::uint64_t row = first; row < last; ++row, values += width) {
+      if constexpr (Rule::kScaleSlot >= 0) {
+        std::vector<float> gradient(values, values + width);
+        for (float& value : gradient) value *= factor;
+        UpdateRow(parameters, b, row, gradient);
+      } else {
+        Scaled<false>(parameters.Row(b, row), Slots(parameters, b, row), {values, width}, factor);
+      }
+    }
+  }
+
   void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                    std::span<const float> values) override {
     if constexpr (Rule::kScaleSlot >= 0)

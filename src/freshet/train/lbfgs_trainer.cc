@@ -51,7 +51,8 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   report.progressive = Evaluation(TaskOf(model, description));
   model::Workspace workspace;
   std::vector<float> scores;
-  optimize::Gradient gradient = model.NewGradient();
+  optimize::HeapMemory memory;
+  optimize::Gradient gradient = TRY(model.NewGradient(memory));
   const auto objective = [&](std::span<const float> at, std::span<float> out) -> Result<double> {
     Scatter(at, parameters);
     TRY(cache->Seek({}));
@@ -73,6 +74,8 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
     const auto scale = static_cast<float>(1 / sums.weight());
     for (std::size_t b = 0; b < parameters.blocks(); ++b) {
       const auto& block = gradient.blocks[b];
+      if (!block.empty())
+        for (std::size_t i = 0; i < block.memory().size(); ++i) out[offset + i] = block.memory()[i] * scale;
       for (std::size_t i = 0; i < block.touched().size(); ++i) {
         const auto values = block.Values(i);
         float* const to = out.data() + offset + block.touched()[i] * block.width();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "data/augment.h"
 #include "data/drive.h"
 #include "train/trainer_state.h"
 
@@ -22,7 +23,7 @@ float* NumbersOf(data::Rows& rows, std::size_t r) {
 }  // namespace
 
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description) {
-  return model.config().kind == "kmeans" ? data::Labels::Kind::kAuto : description.labels.kind;
+  return model.Supervised() ? description.labels.kind : data::Labels::Kind::kAuto;
 }
 
 bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
@@ -42,6 +43,16 @@ void Standardise(data::Moments& moments, data::Rows& rows) {
 
 void Standardise(const data::Description& description, data::Rows& rows) {
   if (description.standardise) ApplyMoments(description.moments, rows);
+  if (!description.view.any()) return;
+  auto shown = data::Augment::Make(description, {});
+  CHECK(shown.ok());  // a description that was loaded or made fits itself
+  shown.value().ForPrediction(rows);
+}
+
+Result<void> DriveFor(const base::Env& env, const model::Model& model, data::RowSource& source,
+                      const data::BlockWork& work, std::size_t prefetch, data::PrefetchStats* stats) {
+  if (model.config().kind != "network") return data::DriveInOrder(env.executor, source, work);
+  return data::DrivePrefetched(env.executor, env.clock, source, prefetch, work, stats);
 }
 
 void ApplyMoments(const data::Moments& moments, data::Rows& rows) {
@@ -82,6 +93,9 @@ Error Trainer::Diverged() const {
 Result<Report> Trainer::Run(data::RowSource& source) {
   State& s = *state_;
   TRY(optimizer_.Follow(parameters_));
+  if (options_.batch > 1) s.gradient = TRY(model_.NewGradient(s.memory));
+  s.workspace.threads = env_.executor.width();
+  s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
   s.started = s.checkpointed = env_.clock.Now();
   s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
@@ -181,8 +195,8 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   if (s.writer) TRY(s.writer->Append(rows));
   if (description_.standardise && s.epoch == 0)
     Standardise(description_.moments, rows);
-  else
-    Standardise(description_, rows);
+  else if (description_.standardise)
+    ApplyMoments(description_.moments, rows);
   TRY(model_.Prepare(parameters_, rows.batch()));
   return optimizer_.Follow(parameters_);
 }
@@ -190,7 +204,7 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
 Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   State& s = *state_;
   const bool direct = options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
-  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+  const auto work = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
     if (direct) {
@@ -203,7 +217,10 @@ Result<void> Trainer::EpochInOrder(data::RowSource& source) {
       TRY(TrainWindow(ProgressAt(source, rows.end), false));
     }
     return AfterBlock(source, rows.end);
-  }));
+  };
+  data::PrefetchStats stats;
+  TRY(DriveFor(env_, model_, source, work, options_.prefetch, &stats));
+  if (stats.blocks > 0) s.report.wait_seconds = s.report.wait_seconds.value_or(0) + base::Seconds(stats.waited);
   return TrainWindow(ProgressAt(source, s.position), true);
 }
 
@@ -242,28 +259,41 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   s.scores.resize(batch.rows * model_.scores());
   const auto begun = env_.clock.Now();
   double loss = 0;
-  if (options_.batch == 1 || model_.config().kind == "kmeans") {  // k-means has a rule of its own
-    loss = model_.Update(parameters_, batch, optimizer_, s.workspace, s.scores, Sharing::kAlone);
-  } else {
-    for (std::size_t begin = 0; begin < batch.rows; begin += options_.batch) {
-      const std::size_t end = std::min<std::size_t>(begin + options_.batch, batch.rows);
-      const data::Batch part = batch.Slice(begin, end);
-      const std::span out(s.scores.data() + begin * model_.scores(), part.rows * model_.scores());
-      model_.Observe(parameters_, part, optimizer_);
-      s.gradient.Clear();
-      loss += model_.LossAndGradient(parameters_, part, s.workspace, s.gradient, out);
-      double weight = 0;
-      for (std::size_t r = 0; r < part.rows; ++r) weight += part.weight(r);
-      if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
-      optimizer_.BeginStep();
-      optimizer_.Apply(parameters_, s.gradient);
+  const bool alone = options_.batch == 1 || model_.config().kind == "kmeans";  // k-means has a rule of its own
+  const bool shown = description_.view.any() || options_.mirror;
+  const std::size_t most = alone && !shown ? batch.rows : std::max<std::size_t>(options_.batch, 1);
+  for (std::size_t begin = 0; begin < batch.rows; begin += most) {
+    const std::size_t end = std::min<std::size_t>(begin + most, batch.rows);
+    data::Batch part = batch.Slice(begin, end);
+    const std::span out(s.scores.data() + begin * model_.scores(), part.rows * model_.scores());
+    if (shown) {
+      s.shown.resize(part.rows * s.augment->width());
+      s.augment->ForTraining(part, static_cast<std::uint64_t>(s.epoch), s.shown.data());
+      part.dense = s.shown.data();
+      part.width = s.augment->width();
     }
+    loss +=
+        alone ? model_.Update(parameters_, part, optimizer_, s.workspace, out, Sharing::kAlone) : TrainStep(part, out);
   }
   s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
   s.seen.Add(batch, s.scores, loss);
   s.report.rows += batch.rows;
   if (!std::isfinite(s.seen.total_loss())) return Diverged();
   return {};
+}
+
+// One update from the gradient of several rows.
+double Trainer::TrainStep(const data::Batch& batch, std::span<float> scores) {
+  State& s = *state_;
+  model_.Observe(parameters_, batch, optimizer_);
+  s.gradient.Clear();
+  s.workspace.step = optimizer_.step();
+  const double loss = model_.LossAndGradient(parameters_, batch, s.workspace, s.gradient, scores);
+  double weight = 0;
+  for (std::size_t r = 0; r < batch.rows; ++r) weight += batch.weight(r);
+  if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
+  model_.Apply(parameters_, s.gradient, optimizer_, s.workspace);
+  return loss;
 }
 
 // One model, many threads: each block is prepared in order, then trained on beside others by relaxed atomics. While the

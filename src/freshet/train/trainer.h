@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "data/cache.h"
 #include "data/drive.h"
+#include "data/prefetch.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "train/evaluation.h"
@@ -44,6 +45,8 @@ struct TrainOptions {
   std::size_t shuffle_window_bytes = 16 << 20;
   std::size_t most_ratings = 1'500'000;  // factorization: trained on together; twice 12 bytes each while arranged
   std::uint64_t seed = 1;
+  bool mirror = false;       // images: half of them are shown right to left
+  std::size_t prefetch = 4;  // networks: blocks read ahead of need
   HoldOut hold_out;
   int patience = 0;        // stop after so many epochs without a better held-out loss; 0: never
   std::string cache_path;  // keep parsed rows here; "" uses and removes a file in scratch_directory
@@ -60,6 +63,7 @@ struct Report {
   int epochs = 0;                       // finished
   double seconds = 0;                   // spent in passes that train: reading, parsing, updating
   double update_seconds = 0;            // of that in updates, summed over threads
+  std::optional<double> wait_seconds;   // networks: of that waiting for rows
   Evaluation progressive;               // first epoch: every row predicted before it was learned from
   Evaluation last_epoch;                // the same, of the last epoch
   std::optional<Evaluation> held_out;   // after the last epoch (the best, with patience)
@@ -75,6 +79,7 @@ struct Report {
 // than kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints,
 // shuffling or held-out rows). Factorization models with a batch of 1 train by blocks of users and items that no two
 // threads share (strata.h): deterministic too; their rows are parsed by one thread, since training then takes them all.
+// Networks train on the calling thread, whose kernels use all threads, while others read ahead.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if
@@ -101,6 +106,7 @@ class Trainer {
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
+  double TrainStep(const data::Batch& batch, std::span<float> scores);
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
@@ -135,7 +141,12 @@ Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, con
                             const data::Description& description, data::RowSource& source,
                             const std::atomic<bool>* stop = nullptr);
 
-// Standardises the numeric columns of a block in place, if the description says so.
+// Drives a source through `work` in order, on whatever thread suits the model.
+Result<void> DriveFor(const base::Env& env, const model::Model& model, data::RowSource& source,
+                      const data::BlockWork& work, std::size_t prefetch = 4, data::PrefetchStats* stats = nullptr);
+
+// Standardises the numeric columns of a block in place, if the description says so, and shows what is to be seen of
+// images: what a model predicts from.
 void Standardise(const data::Description& description, data::Rows& rows);
 // The same, but each row counts in the moments before they are applied to it.
 void Standardise(data::Moments& moments, data::Rows& rows);

@@ -21,6 +21,7 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   s.report.held_out.reset();  // before another takes as much memory
   Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
+  workspace.threads = env_.executor.width();
   std::vector<float> scores;
   if (Stratified()) {
     if (!s.held_all) TRY(CollectHeldRatings(source));
@@ -36,7 +37,7 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
       AddPredictions(model_, parameters_, batch, workspace, scores, held);
     }
   } else {
-    Window kept(description_.dense, description_.features);
+    Window kept(description_.dense, description_.view.any() ? s.augment->width() : description_.features);
     TRY(DriveAll(source, [&](data::Rows& block) -> Result<void> {
       Standardise(description_, block);
       const data::Batch batch = block.batch();
@@ -58,7 +59,7 @@ Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& w
   data::RowSource& rows = state_->cache ? *state_->cache : source;
   rows.Permute(0);
   TRY(rows.Seek({}));
-  return data::DriveInOrder(env_.executor, rows, work);
+  return DriveFor(env_, model_, rows, work);
 }
 
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
@@ -66,8 +67,9 @@ Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, con
                             const std::atomic<bool>* stop) {
   Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
+  workspace.threads = env.executor.width();
   std::vector<float> scores;
-  TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+  TRY(DriveFor(env, model, source, [&](data::Rows& rows) -> Result<void> {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
     Standardise(description, rows);
     AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);

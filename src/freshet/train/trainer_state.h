@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "data/augment.h"
 #include "train/strata.h"
 #include "train/trainer.h"
 
@@ -12,7 +13,6 @@ struct Trainer::State {
   State(const model::Model& model, const data::Description& description, const TrainOptions& options)
       : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
         strata(options.seed),
-        gradient(model.NewGradient()),
         seen(TaskOf(model, description)),
         progressive(seen) {}
 
@@ -26,8 +26,11 @@ struct Trainer::State {
   std::vector<model::Rating> held_ratings;
   bool held_all = false;  // they are complete
 
+  std::optional<data::Augment> augment;
+  std::vector<float> shown;  // what it makes of a batch
   model::Workspace workspace;
   std::vector<float> scores;
+  optimize::HeapMemory memory;  // of `gradient` and `best`, which it outlives
   optimize::Gradient gradient;
 
   Evaluation seen;         // this epoch, predicted before learned
@@ -39,7 +42,6 @@ struct Trainer::State {
 
   double best_loss = 0;
   int epochs_since_best = 0;
-  optimize::HeapMemory memory;  // of `best`, which it outlives
   std::optional<optimize::Parameters> best;
 
   base::Clock::Duration started{}, checkpointed{}, measured{};

@@ -1,0 +1,127 @@
+#include "data/prefetch.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace freshet::data {
+namespace {
+
+class Prefetcher {
+ public:
+  Prefetcher(const base::Clock& clock, RowSource& source, std::size_t depth, const BlockWork& work)
+      : clock_(clock), source_(source), work_(work) {
+    // One more than are ahead: the block at work.
+    for (std::size_t i = 0; i < std::max<std::size_t>(depth, 1) + 1; ++i) free_.push_back(std::make_unique<Rows>());
+  }
+
+  Result<void> Run(base::Executor& executor, PrefetchStats& stats) {
+    Result<void> result;
+    executor.RunBeside([this] { ReadAhead(); },
+                       [&] {
+                         result = Consume(stats);
+                         const std::lock_guard lock(mutex_);
+                         over_ = true;
+                         changed_.notify_all();
+                       });
+    return result;
+  }
+
+ private:
+  Result<void> Consume(PrefetchStats& stats) {
+    while (true) {
+      const auto wanted = clock_.Now();
+      std::unique_ptr<Rows> rows = NextInOrder();
+      const auto got = clock_.Now();
+      stats.waited += got - wanted;
+      if (rows == nullptr) break;
+      Result<void> result = source_.Finish(*rows);
+      if (result.ok()) result = work_(*rows);
+      stats.worked += clock_.Now() - got;
+      if (!result.ok()) return result;
+      ++stats.blocks;
+      const std::lock_guard lock(mutex_);
+      free_.push_back(std::move(rows));
+      changed_.notify_all();
+    }
+    const std::lock_guard lock(mutex_);
+    if (error_) return *error_;
+    return {};
+  }
+
+  // The block whose turn it is, or null when there is none: at the end, or because it could not be read.
+  std::unique_ptr<Rows> NextInOrder() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const auto ready = parsed_.begin();
+      if (ready != parsed_.end() && ready->first == turn_) {
+        auto rows = std::move(ready->second);
+        parsed_.erase(ready);
+        ++turn_;
+        return rows;
+      }
+      if (!read_all_ && !free_.empty()) {
+        ParseOne(lock);
+      } else if (read_all_ && parsing_ == 0) {
+        return nullptr;
+      } else {
+        changed_.wait(lock);
+      }
+    }
+  }
+
+  void ReadAhead() {
+    std::unique_lock lock(mutex_);
+    while (!over_ && !read_all_) {
+      if (free_.empty())
+        changed_.wait(lock);
+      else
+        ParseOne(lock);
+    }
+  }
+
+  void ParseOne(std::unique_lock<std::mutex>& lock) {
+    auto rows = std::move(free_.back());
+    free_.pop_back();
+    ++parsing_;
+    lock.unlock();
+    Result<bool> more = source_.Next(*rows);
+    lock.lock();
+    --parsing_;
+    if (more.ok() && more.value()) {
+      const std::uint64_t sequence = rows->sequence;
+      parsed_.emplace(sequence, std::move(rows));
+    } else {
+      read_all_ = true;
+      if (!more.ok() && !error_) error_ = std::move(more).error();
+    }
+    changed_.notify_all();
+  }
+
+  const base::Clock& clock_;
+  RowSource& source_;
+  const BlockWork& work_;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Rows>> free_;
+  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
+  std::uint64_t turn_ = 0;                                 // whose turn it is
+  int parsing_ = 0;
+  bool read_all_ = false;       // there is no more, or no more can be read
+  bool over_ = false;           // nobody will consume any more
+  std::optional<Error> error_;  // of reading; the blocks before it go first
+};
+
+}  // namespace
+
+Result<void> DrivePrefetched(base::Executor& executor, const base::Clock& clock, RowSource& source, std::size_t depth,
+                             const BlockWork& work, PrefetchStats* stats) {
+  PrefetchStats unwanted;
+  return Prefetcher(clock, source, depth, work).Run(executor, stats == nullptr ? unwanted : *stats);
+}
+
+}  // namespace freshet::data

@@ -1,0 +1,74 @@
+#include "model/network/description_guard.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace freshet::model::network::text {
+namespace {
+
+class Scan {
+ public:
+  explicit Scan(std::string_view toml) : left_(toml) {}
+
+  Result<void> Run() {
+    bool line_begins = true;
+    while (!left_.empty()) {
+      const char c = left_[0];
+      if (c == '#') {
+        Drop(left_.find('\n'));
+      } else if (c == '"' || c == '\'') {
+        TRY(Quotes(c));
+        line_begins = false;
+      } else if (c == '[' && line_begins) {
+        TRY(Header());
+        line_begins = false;
+      } else {
+        if (c != '\n' && c != '\r' && c != '\t' && (c < 0x20 || c > 0x7e))
+          return Wrong("found a letter or byte that can only stand in quotes or comments");
+        line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t'));
+        if (c == '\n') ++line_;
+        Drop(1);
+      }
+    }
+    return {};
+  }
+
+ private:
+  Error Wrong(std::string_view what) const { return {Code::kInvalid, Str("network, line ", line_, ": ", what)}; }
+  void Drop(std::size_t count) { left_.remove_prefix(std::min(count, left_.size())); }
+  void DropBlanks() { Drop(left_.find_first_not_of(" \t")); }
+
+  // To behind the closing quote, or to the end of the line when there is none: the parser will say so.
+  Result<void> Quotes(char quote) {
+    Drop(1);
+    if (left_.size() >= 2 && left_[0] == quote && left_[1] == quote)
+      return Wrong("strings of several lines (three quotes) are not used here");
+    while (!left_.empty() && left_[0] != quote && left_[0] != '\n')
+      Drop(quote == '"' && left_[0] == '\\' && left_.size() > 1 && left_[1] != '\n' ? 2 : 1);
+    if (left_.starts_with(quote)) Drop(1);
+    return {};
+  }
+
+  Result<void> Header() {
+    Drop(1);
+    DropBlanks();
+    if (left_.starts_with('[')) Drop(1);
+    DropBlanks();
+    if (left_.empty() || (!std::isalnum(static_cast<unsigned char>(left_[0])) &&
+                          std::string_view("_-\"']").find(left_[0]) == std::string_view::npos))
+      return Wrong("expected a name after [, like [[layers]]");
+    return {};
+  }
+
+  std::string_view left_;
+  std::size_t line_ = 1;
+};
+
+}  // namespace
+
+Result<void> CheckForParser(std::string_view toml) {
+  if (toml.starts_with("\xef\xbb\xbf")) toml.remove_prefix(3);  // what some editors put first
+  return Scan(toml).Run();
+}
+
+}  // namespace freshet::model::network::text

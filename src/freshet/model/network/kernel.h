@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/network/graph.h"
+#include "model/network/program.h"
+
+// The seam between networks and the library that computes their layers (oneDNN; one folder, onednn/). Everything else
+// about a network is written against this header alone.
+namespace freshet::model::network {
+
+// What kernels of one program share: the library's engine and stream. Belongs to one thread at a time.
+struct Context;
+std::shared_ptr<Context> MakeContext();
+
+// Sets how many threads kernels made and run by this thread use, for as long as it lives.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads);
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// How a batch of tensors lies in memory. What is inside is the library's business.
+struct Layout {
+  struct Inside;
+  std::shared_ptr<const Inside> inside;
+  std::size_t bytes = 0;
+  bool plain = true;  // row-major, without gaps
+  std::size_t floats() const { return bytes / sizeof(float); }
+};
+Layout PlainLayout(std::size_t rows, const Shape& shape);
+
+// A layer as it is to be computed. `activation` is a layer that follows it at once and is computed with it, or null.
+struct KernelSpec {
+  std::shared_ptr<Context> context;
+  const Layer* layer = nullptr;
+  const Layer* activation = nullptr;
+  std::size_t number = 0;  // of the layer in its graph
+  std::size_t rows = 1;
+  bool training = false;
+  std::vector<Shape> inputs;
+  std::vector<Layout> layouts;  // of the inputs
+  std::vector<bool> wanted;     // of which inputs the gradient is wanted
+  Shape output;
+};
+
+// The memory of one call, by the kernel's own demands.
+struct Call {
+  std::span<const float* const> inputs;
+  float* output = nullptr;
+  std::span<float* const> input_gradients;  // null where not wanted
+  float* output_gradient = nullptr;         // the kernel may use it up
+  const optimize::Parameters* parameters = nullptr;
+  optimize::Gradient* gradient = nullptr;
+  std::size_t block = 0;         // the layer's first block
+  std::byte* saved = nullptr;    // what Forward leaves for Backward
+  std::byte* scratch = nullptr;  // for this call alone
+  const Draw* draw = nullptr;
+};
+
+// One layer ready to run. Gradients of tensors have the tensors' own layouts.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  Layout output;
+  std::size_t saved = 0, forward_scratch = 0, backward_scratch = 0;  // bytes
+  bool needs_input = true, needs_output = false;                     // in Backward
+
+  virtual void Forward(const Call& call) = 0;
+  // Writes (not adds) the wanted input gradients; adds to the gradient of the layer's blocks.
+  virtual void Backward(const Call& call) = 0;
+};
+
+// kInvalid when the library has no way to compute this.
+Result<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec);
+// Copies a tensor into the plain layout; an input gradient goes the other way.
+Result<std::unique_ptr<Kernel>> MakePlain(const KernelSpec& spec);
+// Can this layer take that activation into its own kernel?
+bool CanFuse(const Layer& layer, const Layer& activation);
+
+// to += from, by all threads of the scope.
+void AddInto(float* to, const float* from, std::size_t count);
+// Calls work(first, last) for parts of 0 … count-1, by all threads of the scope when there is enough to do.
+void InParallel(std::size_t count, std::size_t cost_each, const std::function<void(std::size_t, std::size_t)>& work);
+
+}  // namespace freshet::model::network

@@ -1,0 +1,282 @@
+// Networks as models: batches go through programs compiled for their size, the loss's derivative comes back.
+
+#include "model/network/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <list>
+
+#include "base/random.h"
+#include "model/network/description.h"
+#include "model/network/kernel.h"
+#include "model/network/program.h"
+
+namespace freshet::model::network {
+namespace {
+
+using data::Batch;
+using optimize::Gradient;
+using optimize::Optimizer;
+using optimize::Parameters;
+
+// What a thread keeps between calls: programs by size, and the gradient of single-row updates.
+struct NetworkKept final : Workspace::Kept {
+  std::list<std::unique_ptr<Program>> training, predicting;  // the last used first
+  std::optional<Gradient> one;
+  std::vector<float> input;  // sparse rows made dense
+};
+
+class Network final : public Model {
+ public:
+  Network(const ModelConfig& config, const Loss& loss, Graph graph, std::vector<Facts> facts)
+      : Model(config, loss), graph_(std::move(graph)), facts_(std::move(facts)) {
+    const Facts& answer = facts_[static_cast<std::size_t>(graph_.heads[0].layer)];
+    steps_ = graph_.target == Target::kNext ? static_cast<std::size_t>(answer.shape[0]) : 1;
+    width_ = static_cast<std::size_t>(facts_[0].elements());
+  }
+
+  const Graph& graph() const { return graph_; }
+  std::vector<optimize::Block> Blocks() const override { return network::Blocks(facts_); }
+  bool Supervised() const override { return graph_.target != Target::kInput; }
+  Result<void> Prepare(Parameters&, const Batch& batch) const override {
+    if (batch.sparse() || batch.width == width_) return {};
+    return Error{Code::kBadInput, Str("rows of ", batch.width, " numbers; the network takes ", width_)};
+  }
+
+  void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace,
+               std::span<float> out) const override {
+    for (std::size_t begin = 0, size = 0; begin < batch.rows; begin += size) {
+      const std::size_t left = batch.rows - begin;
+      size = left >= 32 ? 32 : left >= 8 ? 8 : 1;  // few sizes, so that few programs are needed
+      const Batch part = batch.Slice(begin, begin + size);
+      Program& program = Get(workspace, size, false);
+      const float* const input = Dense(part, workspace);
+      program.Forward(parameters, {&input, 1}, {});
+      CopyScores(program, size, out.subspan(begin * scores(), size * scores()));
+    }
+  }
+
+  double LossOf(const Parameters& parameters, const Batch& batch, Workspace& workspace,
+                std::span<const float> made) const override {
+    if (graph_.target != Target::kInput) return Model::LossOf(parameters, batch, workspace, made);
+    double sum = 0;
+    workspace.deltas.resize(scores());
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const float* const row = Dense(batch.Slice(r, r + 1), workspace);
+      sum += batch.weight(r) * RowLoss(made.data() + r * scores(), row, 0, workspace.deltas);
+    }
+    return sum;
+  }
+
+  double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
+                         std::span<float> out) const override {
+    Program& program = Get(workspace, batch.rows, true);
+    const float* const input = Dense(batch, workspace);
+    program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples});
+    CopyScores(program, batch.rows, out);
+    double loss = 0;
+    for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
+      const double of_head = HeadLoss(program, h, batch, input);
+      if (h == 0) loss = of_head;
+    }
+    program.Backward(parameters, gradient, {}, workspace.finished);
+    return loss;
+  }
+
+  double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
+                std::span<float> out, Optimizer::Sharing) const override {
+    double loss = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      Gradient& gradient = GradientOfOne(workspace);
+      gradient.Clear();
+      workspace.step = optimizer.step();
+      const Batch row = batch.Slice(r, r + 1);
+      const float weight = batch.weight(r);
+      loss += LossAndGradient(parameters, row, workspace, gradient, out.subspan(r * scores(), scores()));
+      if (weight > 0) Apply(parameters, gradient, optimizer, workspace);
+    }
+    return loss;
+  }
+
+  void Apply(Parameters& parameters, Gradient& gradient, Optimizer& optimizer, Workspace& workspace) const override {
+    const ThreadScope scope(workspace.threads);
+    optimizer.BeginStep();
+    for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
+      optimize::BlockGradient& block = gradient.blocks[b];
+      if (block.examples() > 1) block.Expand();
+      InParallel(parameters.rows(b), parameters.width(b),
+                 [&](std::size_t first, std::size_t last) { optimizer.ApplyBlock(parameters, b, block, first, last); });
+    }
+  }
+
+  void Touch(const Parameters& parameters, const Batch&, optimize::RowSets& touched) const override {
+    for (std::size_t b = 0; b < parameters.blocks(); ++b)
+      for (std::uint32_t row = 0; row < parameters.rows(b); ++row) touched[b].Add(row);
+  }
+
+  Result<Gradient> NewGradient(optimize::Memory& memory) const override {
+    Gradient gradient;
+    gradient.buffer = std::make_shared<Parameters>(TRY(Parameters::Create(Blocks(), memory)));
+    for (std::size_t b = 0; b < gradient.buffer->blocks(); ++b)
+      gradient.blocks.emplace_back(gradient.buffer->width(b), gradient.buffer->Values(b));
+    return gradient;
+  }
+
+ protected:
+  // Weights within ± √(3 · gain / inputs), so that the signal keeps its size from layer to layer; scales are 1, and
+  // an LSTM begins by remembering.
+  void Start(Parameters& parameters) const override {
+    std::size_t b = 0;
+    for (std::size_t layer = 0; layer < facts_.size(); ++layer)
+      for (const optimize::Block& block : facts_[layer].blocks) StartBlock(parameters, b++, layer, block);
+  }
+
+ private:
+  void StartBlock(Parameters& parameters, std::size_t b, std::size_t layer, const optimize::Block& block) const {
+    const std::span<float> values = parameters.Values(b);
+    const std::string_view what = std::string_view(block.name).substr(graph_.layers[layer].name.size() + 1);
+    if (what == "scale" || what == "variance") {
+      std::fill(values.begin(), values.end(), 1.0f);
+    } else if (what == "bias" && graph_.layers[layer].op == Op::kLstm) {
+      std::fill_n(parameters.Row(b, 1), block.width, 1.0f);
+    } else if (what == "weight" || what == "recurrent") {
+      const bool embedding = graph_.layers[layer].op == Op::kEmbedding;
+      const double inputs = embedding ? 1 : static_cast<double>(block.width);
+      const auto reach = static_cast<float>(std::sqrt(3 * (FeedsRelu(layer) ? 2 : 1) / inputs) * (embedding ? 0.1 : 1));
+      for (std::size_t i = 0; i < values.size(); i += 4) {
+        const auto numbers = base::Philox(config_.seed, b, i);
+        for (std::size_t k = i; k < std::min(i + 4, values.size()); ++k)
+          values[k] = reach * (static_cast<float>(numbers[k - i]) * 0x1p-31f - 1.0f);
+      }
+    }
+  }
+
+  bool FeedsRelu(std::size_t layer) const {
+    return std::any_of(graph_.layers.begin(), graph_.layers.end(), [&](const Layer& reader) {
+      return reader.op == Op::kRelu && reader.inputs[0] == static_cast<int>(layer);
+    });
+  }
+
+  NetworkKept& Kept(Workspace& workspace) const {
+    if (workspace.kept == nullptr) workspace.kept = std::make_unique<NetworkKept>();
+    return static_cast<NetworkKept&>(*workspace.kept);
+  }
+
+  // The program for batches of this size. The last one of an epoch is smaller, so that two of each kind are kept while
+  // training; predictions come in three sizes.
+  Program& Get(Workspace& workspace, std::size_t rows, bool training) const {
+    auto& programs = training ? Kept(workspace).training : Kept(workspace).predicting;
+    const auto found = std::find_if(programs.begin(), programs.end(), [&](const auto& program) {
+      return program->options().rows == rows && program->options().threads == workspace.threads;
+    });
+    if (found != programs.end()) {
+      programs.splice(programs.begin(), programs, found);
+      return *programs.front();
+    }
+    if (programs.size() >= (training ? 2 : 3)) programs.pop_back();
+    auto program = Program::Compile(graph_, {.rows = rows, .training = training, .threads = workspace.threads});
+    CHECK(program.ok());  // Make has compiled one for a single row
+    programs.push_front(std::move(program.value()));
+    return *programs.front();
+  }
+
+  Gradient& GradientOfOne(Workspace& workspace) const {
+    std::optional<Gradient>& one = Kept(workspace).one;
+    if (!one) {
+      static optimize::HeapMemory memory;  // has no state
+      auto made = NewGradient(memory);
+      CHECK(made.ok());
+      one = std::move(made.value());
+      std::size_t b = 0;
+      for (std::size_t layer = 0; layer < facts_.size(); b += facts_[layer++].blocks.size())
+        if (graph_.layers[layer].op == Op::kDense && !graph_.layers[layer].per_step) one->blocks[b].WantFactors(true);
+    }
+    return *one;
+  }
+
+  const float* Dense(const Batch& batch, Workspace& workspace) const {
+    if (!batch.sparse()) return batch.dense;
+    std::vector<float>& rows = Kept(workspace).input;
+    rows.assign(batch.rows * width_, 0.0f);
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e)
+        if (batch.indices[e] < width_) rows[r * width_ + batch.indices[e]] += batch.values[e];
+    return rows.data();
+  }
+
+  // The answer's scores; of a sequence, those of its last step.
+  void CopyScores(const Program& program, std::size_t rows, std::span<float> out) const {
+    const std::span<const float> made = program.Output(0);
+    const std::size_t all = steps_ * scores();
+    for (std::size_t r = 0; r < rows; ++r)
+      std::copy_n(made.data() + r * all + (all - scores()), scores(), out.data() + r * scores());
+  }
+
+  // The loss of one row whose target is the row itself: the mean over its numbers.
+  double RowLoss(const float* made, const float* row, float factor, std::span<float> deltas) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < scores(); ++k) {
+      sum += loss_.Evaluate({made + k, 1}, row[k], deltas.subspan(k, 1));
+      deltas[k] *= factor;
+    }
+    return sum / static_cast<double>(scores());
+  }
+
+  double HeadLoss(Program& program, std::size_t head, const Batch& batch, const float* input) const {
+    const std::span<const float> made = program.Output(head);
+    const std::span<float> deltas = program.OutputGradient(head);
+    const std::size_t all = steps_ * scores();
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const float weight = batch.weight(r), factor = weight * static_cast<float>(graph_.heads[head].weight);
+      if (graph_.target == Target::kInput) {
+        sum += weight * RowLoss(made.data() + r * all, input + r * width_, factor / static_cast<float>(all),
+                                deltas.subspan(r * all, all));
+        continue;
+      }
+      double of_row = 0;
+      for (std::size_t t = 0; t < steps_; ++t) {
+        const float label = t + 1 < steps_ ? input[r * width_ + t + 1] : batch.labels[r];
+        const std::span<float> here = deltas.subspan(r * all + t * scores(), scores());
+        of_row += loss_.Evaluate(made.subspan(r * all + t * scores(), scores()), label, here);
+        for (float& delta : here) delta *= factor / static_cast<float>(steps_);
+      }
+      sum += weight * of_row / static_cast<double>(steps_);
+    }
+    return sum;
+  }
+
+  const Graph graph_;
+  const std::vector<Facts> facts_;
+  std::size_t steps_ = 1, width_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss) {
+  Graph graph = TRY(GraphFromToml(config.network));
+  std::vector<Facts> facts = TRY(Infer(graph));
+  const Facts& answer = facts[static_cast<std::size_t>(graph.heads[0].layer)];
+  const auto scores = static_cast<std::uint64_t>(graph.target == Target::kNext ? answer.shape[1] : answer.elements());
+  if (scores != config.classes)
+    return Error{Code::kInvalid,
+                 Str("network: it gives ", scores, " scores a row, the data asks for ", config.classes)};
+  if (static_cast<std::uint64_t>(facts[0].elements()) != config.features)
+    return Error{Code::kInvalid,
+                 Str("network: its input has ", facts[0].elements(), " numbers, the data's rows ", config.features)};
+  if (graph.target == Target::kLabel && scores > 1 && config.loss != "softmax")
+    return Error{Code::kInvalid, Str("loss ", config.loss, " gives one score, not ", scores, "; use softmax")};
+  if (graph.target == Target::kInput && config.loss != "squared")
+    return Error{Code::kInvalid, Str("a network whose target is its input needs the squared loss, not ", config.loss)};
+  if (graph.target == Target::kNext && config.loss != "softmax")
+    return Error{Code::kInvalid, Str("a network of sequences needs the softmax loss, not ", config.loss)};
+  TRY(Program::Compile(graph, {.rows = 1, .training = true}));  // so that nothing is left that could fail later
+  return std::unique_ptr<Model>(std::make_unique<Network>(config, loss, std::move(graph), std::move(facts)));
+}
+
+const Graph* GraphOf(const Model& model) {
+  const auto* const network = dynamic_cast<const Network*>(&model);
+  return network == nullptr ? nullptr : &network->graph();
+}
+
+}  // namespace freshet::model::network

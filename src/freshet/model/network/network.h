@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "model/model.h"
+#include "model/network/graph.h"
+
+namespace freshet::model::network {
+
+// A model whose computation is a graph of layers, given by config.network in its text form (description.h).
+// kInvalid when the graph makes no sense, or not with this loss and these features and classes.
+Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss);
+
+// The graph of a model that is a network; null for others.
+const Graph* GraphOf(const Model& model);
+
+}  // namespace freshet::model::network

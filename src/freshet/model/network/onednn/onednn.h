@@ -1,0 +1,120 @@
+#pragma once
+
+// What all kernels over oneDNN share. Included by the files of this folder only.
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+
+#include "model/network/kernel.h"
+
+namespace freshet::model::network {
+
+struct Context {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+};
+
+struct Layout::Inside {
+  dnnl::memory::desc desc;
+};
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+inline constexpr auto kFloat = dnnl::memory::data_type::f32;
+
+Dims DimsOf(std::size_t rows, const Shape& shape);
+Tag PlainTag(std::size_t extents);  // of a tensor with so many extents, the batch included
+inline Desc Plain(const Dims& dims) { return {dims, kFloat, PlainTag(dims.size())}; }
+inline Desc Any(const Dims& dims) { return {dims, kFloat, Tag::any}; }
+Layout LayoutOf(const Desc& desc);
+inline const Desc& DescOf(const Layout& layout) { return layout.inside->desc; }
+inline std::size_t Padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Primitives keep their own scratch in memory we plan.
+inline dnnl::primitive_attr Attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+// A primitive with its arguments: bound once, pointed at memory for every call.
+class Primitive {
+ public:
+  Primitive() = default;
+  Primitive(const std::shared_ptr<Context>& context, dnnl::primitive primitive)
+      : context_(context), primitive_(std::move(primitive)) {}
+  void Bind(int argument, const Desc& desc) {
+    arguments_.emplace(argument, dnnl::memory(desc, context_->engine, DNNL_MEMORY_NONE));
+  }
+  void Set(int argument, const void* at) { arguments_.at(argument).set_data_handle(const_cast<void*>(at)); }
+  void Run() { primitive_.execute(context_->stream, arguments_); }
+  explicit operator bool() const { return context_ != nullptr; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  dnnl::primitive primitive_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+// Copies between two layouts of the same tensor.
+class Reorder {
+ public:
+  Reorder() = default;
+  Reorder(const std::shared_ptr<Context>& context, const Desc& from, const Desc& to);
+  void Run(const void* from, void* to);
+  explicit operator bool() const { return static_cast<bool>(primitive_); }
+
+ private:
+  Primitive primitive_;
+};
+
+// A function of one number, computed in place; its derivative follows from its result.
+class Activation {
+ public:
+  Activation() = default;
+  Activation(const std::shared_ptr<Context>& context, const Layer& layer, const Desc& desc);
+  void Forward(float* data);
+  void Backward(const float* result, float* gradient);
+  explicit operator bool() const { return layer_ != nullptr; }
+
+ private:
+  const Layer* layer_ = nullptr;
+  std::size_t count_ = 0;
+  Primitive forward_, backward_;
+};
+bool IsActivation(Op op);
+
+// Gives every part of `saved` or scratch its place.
+class Places {
+ public:
+  std::size_t Take(std::size_t bytes) {
+    const std::size_t at = bytes_;
+    bytes_ += Padded(bytes);
+    return at;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+// Puts `values` into the gradient of a block: overwrites when it is empty, else adds.
+void AddGradient(optimize::BlockGradient& block, const float* values);
+
+using KernelPtr = std::unique_ptr<Kernel>;
+KernelPtr MakeDense(const KernelSpec& spec);
+KernelPtr MakeConvolution(const KernelSpec& spec);
+KernelPtr MakePool(const KernelSpec& spec);
+KernelPtr MakeLrn(const KernelSpec& spec);
+KernelPtr MakeBatchNorm(const KernelSpec& spec);
+KernelPtr MakeElementwise(const KernelSpec& spec);  // activations
+KernelPtr MakeSoftmax(const KernelSpec& spec);
+KernelPtr MakeDropout(const KernelSpec& spec);
+KernelPtr MakeConcat(const KernelSpec& spec);
+KernelPtr MakeSum(const KernelSpec& spec);
+KernelPtr MakeCopy(const KernelSpec& spec);  // to the plain layout
+KernelPtr MakeEmbedding(const KernelSpec& spec);
+KernelPtr MakeRecurrent(const KernelSpec& spec);
+
+}  // namespace freshet::model::network

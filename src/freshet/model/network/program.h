@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/network/graph.h"
+#include "optimize/gradient.h"
+#include "optimize/parameters.h"
+
+namespace freshet::model::network {
+
+// What draws the dropped values: the same for a row whatever batch it stands in.
+struct Draw {
+  std::uint64_t seed = 1, step = 0;
+  const std::uint64_t* samples = nullptr;  // of the rows; null: 0, 1, …
+};
+
+// Some layers of a network made ready to run on batches of one size: kernels chosen, layouts settled, all memory
+// planned as one arena, in which tensors that are never needed at the same time share a place.
+//
+// A program runs the layers first … last-1 of a graph (all of them, or a stage of a pipeline). What crosses the cut is
+// a port: a tensor of `rows` rows in plain row-major order. Input ports are the layers before `first` that are read
+// here; output ports the layers here that are heads or are read from `last` on.
+//
+// Parameters: those of the whole graph, block after block in the order of layers (optimize::Parameters made from
+// Blocks); only plain copies are kept: kernels that like another order make it anew in every call, so that no copy is
+// ever stale.
+// Threads: a program belongs to one thread at a time; its kernels use `threads` of OpenMP's.
+class Program {
+ public:
+  struct Options {
+    std::size_t rows = 1;
+    bool training = false;  // else Forward only, and dropout and batch norm as for predictions
+    int threads = 1;
+    int first = 0, last = 0;       // 0 … 0: all layers
+    bool input_gradients = false;  // Backward fills them
+    bool auxiliary = true;         // keep heads other than the first
+  };
+  struct Port {
+    int layer = 0;
+    std::int64_t elements = 0;  // of one row
+  };
+  // Called when the gradient of a block is complete, in backward order.
+  using Finished = std::function<void(std::size_t block)>;
+
+  static Result<std::unique_ptr<Program>> Compile(const Graph& graph, const Options& options);
+  virtual ~Program() = default;
+
+  virtual const Options& options() const = 0;
+  virtual const std::vector<Port>& inputs() const = 0;
+  virtual const std::vector<Port>& outputs() const = 0;
+  virtual std::size_t arena_bytes() const = 0;
+
+  // `inputs` must stay as they are until Backward is done. What is in Output(i) holds until the next call.
+  virtual void Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs,
+                       const Draw& draw) = 0;
+  virtual std::span<const float> Output(std::size_t i) const = 0;
+  // Where the loss's derivative by Output(i) is to be put before Backward.
+  virtual std::span<float> OutputGradient(std::size_t i) = 0;
+  // Adds to the gradient of the parameters; with options.input_gradients, writes those of the input ports.
+  virtual void Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
+                        std::span<float* const> input_gradients, const Finished& finished) = 0;
+
+  // Seconds spent in each layer since Measure, forward and backward, for benchmarks. What was fused counts for the
+  // layer that took it in. Null: measures nothing.
+  struct Seconds {
+    double forward = 0, backward = 0;
+  };
+  virtual void Measure(base::Clock* clock) = 0;
+  virtual std::vector<Seconds> seconds() const = 0;  // by layer of the graph
+};
+
+// The blocks of all layers, in order.
+std::vector<optimize::Block> Blocks(const std::vector<Facts>& facts);
+
+}  // namespace freshet::model::network
