@@ -11,7 +11,7 @@
 
 using Target = int(const std::uint8_t* data, std::size_t size);
 extern "C" Target Fuzz_csv, Fuzz_http, Fuzz_idx, Fuzz_image, Fuzz_infer, Fuzz_journal, Fuzz_libsvm, Fuzz_network,
-    Fuzz_safetensors, Fuzz_vw;
+    Fuzz_onnx, Fuzz_safetensors, Fuzz_vw;
 
 namespace {
 
@@ -37,6 +37,7 @@ TEST(Corpus, OfInferenceRequestsDoesNoHarm) { Replay(Fuzz_infer, "infer"); }
 TEST(Corpus, OfJournalsDoesNoHarm) { Replay(Fuzz_journal, "journal"); }
 TEST(Corpus, OfLibsvmTextDoesNoHarm) { Replay(Fuzz_libsvm, "libsvm"); }
 TEST(Corpus, OfNetworkTextsDoesNoHarm) { Replay(Fuzz_network, "network"); }
+TEST(Corpus, OfOnnxFilesDoesNoHarm) { Replay(Fuzz_onnx, "onnx"); }
 TEST(Corpus, OfSafetensorsFilesDoesNoHarm) { Replay(Fuzz_safetensors, "safetensors"); }
 TEST(Corpus, OfVwTextDoesNoHarm) { Replay(Fuzz_vw, "vw"); }
 

@@ -102,7 +102,7 @@ TEST_F(CliTest, SuggestsWhatWasMeant) {
 }
 
 TEST_F(CliTest, SaysAllMistakesAtOnceOnePerLine) {
-  const Finished finished = Run({"train", "--epoch=3", "--rate", "fast", "--batch", "0"});
+  const Finished finished = Run({"train", "--epoch=3", "--rate", "fast", "--batch", "-1"});
   EXPECT_EQ(finished.code, 2);
   EXPECT_EQ(finished.ErrorLines().size(), 3u) << finished.err;
   EXPECT_EQ(finished.out, "");
@@ -125,7 +125,7 @@ TEST_F(CliTest, ExitCodesTellWhatKindOfFailure) {
   ExpectMentions(Fails(6, {"inspect", "sea.csv"}), "sea.csv");
   ExpectMentions(Fails(1, {"train", "missing.csv"}), "missing.csv");
   ExpectMentions(Fails(1, {"evaluate", "-i", "missing", "sea.csv"}), "missing");
-  ExpectMentions(Fails(1, {"train", "."}), "is a directory");
+  ExpectMentions(Fails(3, {"train", "."}), "is a directory");
   ExpectMentions(Fails(1, {"train", "sea.csv", "--test", "missing.csv", "-o", "never"}), "missing.csv");
   EXPECT_FALSE(Exists("never"));  // a test file that is not there is found out before training, not after
 }

@@ -49,7 +49,9 @@ Result<data::Labels> LabelsFor(const model::Loss& loss, std::vector<std::string>
 }
 
 // Without data to go by: images as MNIST's files have them, else tables of numbers with the label in the last column.
-data::Description PlainDescription(const model::network::Shape& input, std::uint64_t features) {
+data::Description PlainDescription(const model::network::Shape& input) {
+  std::uint64_t features = 1;
+  for (const std::int64_t extent : input) features *= static_cast<std::uint64_t>(extent);
   data::Description description;
   description.dense = true;
   description.features = features;
@@ -66,7 +68,7 @@ data::Description PlainDescription(const model::network::Shape& input, std::uint
 
 // As the rows of a file are.
 Result<data::Description> DescriptionLike(Door& door, const ImportFlags& flags, const data::Labels& labels,
-                                          std::uint64_t features) {
+                                          const data::Description& plain) {
   base::ThreadPool pool(1);
   InputFlags input;
   input.data = {flags.like};
@@ -77,10 +79,13 @@ Result<data::Description> DescriptionLike(Door& door, const ImportFlags& flags, 
   input.classes = Join(labels.names, ",");
   data::Description description;
   TRY(input.Open(door.env(pool), description));
-  if (!description.dense || description.features != features)
-    return Error{Code::kInvalid, Str(flags.like, ": its rows are ",
-                                     description.dense ? Str(description.features, " numbers") : "sparse",
-                                     "; the network takes ", features, " numbers")};
+  const bool same_image = plain.shape.empty() || description.shape.empty() || plain.shape == description.shape;
+  if (!description.dense || description.features != plain.features || !same_image)
+    return Error{
+        Code::kInvalid,
+        Str(flags.like, ": its rows are ", description.dense ? Str(description.features, " numbers") : "sparse",
+            "; the network takes ", plain.features, " numbers", same_image ? "" : " of an image of another shape")};
+  if (description.shape.empty()) description.shape = plain.shape;
   return description;
 }
 
@@ -98,9 +103,10 @@ Result<void> Save(Door& door, const ImportFlags& flags, const Imported& imported
   std::vector<std::string> names = TRY(LabelsFrom(door.files, flags.labels));
   if (names.empty()) names = imported.labels;
   const data::Labels labels = TRY(LabelsFor(model->loss(), std::move(names), scores));
-  data::Description description = flags.like.empty() ? PlainDescription(imported.graph.input, config.features)
-                                                     : TRY(DescriptionLike(door, flags, labels, config.features));
+  data::Description description = PlainDescription(imported.raw);
+  if (!flags.like.empty()) description = TRY(DescriptionLike(door, flags, labels, description));
   description.labels = labels;
+  description.view = imported.view;
   if (imported.scale != 1) description.scale = imported.scale;
   if (flags.scale > 0) description.scale = flags.scale;
   TRY(model::SaveModel(door.files, flags.out, *model, imported.parameters, description, {{"rows", "0"}}));

@@ -16,7 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using model::network::Facts;
 using model::network::Graph;
-using model::network::Op;
 using model::network::Shape;
 
 // "3x227x227".
@@ -157,17 +156,19 @@ Result<Graph> NetworkFlags::Open(Door& door) const {
 Result<Json> NetworkFlags::Describe(Door& door, const Graph& graph) const {
   const std::vector<Facts> facts = TRY(model::network::Infer(graph));
   if (!draw.empty()) TRY(DrawTo(door, draw, graph, facts));
-  std::uint64_t parameters = 0;
+  std::uint64_t parameters = 0, statistics = 0;
   double flops = 0;
   for (const Facts& fact : facts) {
     parameters += fact.parameters();
     flops += fact.flops;
+    for (const optimize::Block& block : fact.blocks) statistics += block.follow > 0 ? block.rows * block.width : 0;
   }
   return Json{{"input", graph.input},
               {"target", NameOf(graph.target)},
               {"batch", batch},
               {"layers", LayersOf(graph, facts, batch)},
               {"parameters", parameters},
+              {"statistics", statistics},
               {"flops_forward_row", flops},
               {"flops_step_row", StepFlops(graph, facts)},
               {"optimizer", optimizer},
@@ -183,8 +184,10 @@ std::string NetworkText(const Json& network) {
                     Fixed(layer["flops"].get<double>() / 1e6, 2), HumanBytes(layer["output_bytes"].get<double>())});
   }
   const double batch = network["batch"].get<double>();
+  const auto statistics = network["statistics"].get<std::uint64_t>();
   const auto bytes = [&](const char* key) { return HumanBytes(network["bytes"][key].get<double>()); };
-  return Str(Table(rows, 3), "\nparameters  ", Grouped(network["parameters"].get<std::uint64_t>()), "\narithmetic  ",
+  return Str(Table(rows, 3), "\nparameters  ", Grouped(network["parameters"].get<std::uint64_t>()),
+             statistics == 0 ? "" : Str(", ", Grouped(statistics), " of them running statistics"), "\narithmetic  ",
              Fixed(network["flops_forward_row"].get<double>() / 1e9, 3), " GFLOP forward a row, ",
              Fixed(network["flops_step_row"].get<double>() * batch / 1e9, 2), " GFLOP a training step of ", batch,
              " rows\nmemory      ", bytes("weights"), " weights, ", bytes("gradient"), " gradient, ",

@@ -37,6 +37,7 @@ TEST_F(InspectNetworkTest, ShowsLayersAndTotalsOfANetworkOfTheZoo) {
   for (const char* piece : {"convolution 20, 5 × 5", "20 × 24 × 24", "400,500", "dense 10, head", "431,080",
                             "GFLOP forward a row", "state of momentum"})
     ExpectMentions(out, piece);
+  ExpectMentions(Shows({"--network", "resnet20"}), "274,042, 1,568 of them running statistics");
 }
 
 TEST_F(InspectNetworkTest, JsonHasTheSameNumbers) {

@@ -37,8 +37,8 @@ double FactorDecay(ModelFlags::Use use) { return use == ModelFlags::Use::kReplay
 }  // namespace
 
 void ModelFlags::RegisterModel(base::Settings& settings) {
-  settings.Add("model", &model, Str("what to learn: ", Join(ModelNames(), ", "), ", or a network's .toml file"),
-               {.letter = 'm', .value = "KIND"});
+  settings.Add("model", &model, "what to learn; networks by name or description",
+               {.letter = 'm', .value = "KIND", .choices = ModelNames(), .or_file = ".toml"});
   settings.Add("loss", &loss, "what to minimise (auto: by the labels)",
                {.value = "NAME", .choices = WithAuto(model::LossNames())});
   settings.Add("factors", &factors, "factors of a user, item or feature",
@@ -82,19 +82,8 @@ bool ModelFlags::IsNetwork() const {
          std::any_of(zoo.begin(), zoo.end(), [&](const auto& entry) { return entry.name == model; });
 }
 
-Result<void> ModelFlags::CheckName(base::Files& files) {
-  if (model.ends_with(".toml")) {
-    network = TRY(base::ReadAll(files, model));
-    return {};
-  }
-  const std::vector<std::string> names = ModelNames();
-  if (std::find(names.begin(), names.end(), model) != names.end()) return {};
-  return Error{Code::kInvalid, Str("--model ", Quoted(model), ": expected one of ", Join(names, ", "),
-                                   ", or the .toml file of a network")};
-}
-
 Result<void> ModelFlags::ChooseTask(base::Files& files, InputFlags& input) {
-  TRY(CheckName(files));
+  if (model.ends_with(".toml")) network = TRY(base::ReadAll(files, model));
   if (IsNetwork() && optimizer == "lbfgs") return Error{Code::kInvalid, "--optimizer lbfgs does not go with networks"};
   if (model == "autoencoder") {
     input.reader.labelled = false;

@@ -28,8 +28,8 @@ struct ModelFlags {
 
   // Is `model` a network: one of the zoo, or a file that describes one?
   bool IsNetwork() const;
-  // Checks the name of the model, reads the file of a network, and settles what the labels must be for this model and
-  // loss, as far as the user has said; to be called before the data is opened.
+  // Reads the file of a network, and settles what the labels must be for this model and loss, as far as the user has
+  // said; to be called before the data is opened.
   Result<void> ChooseTask(base::Files& files, InputFlags& input);
   // Replaces every "auto" but the schedule's, and unset numbers, by what will be used, so that the effective
   // configuration says it all.
@@ -39,7 +39,6 @@ struct ModelFlags {
   Result<model::ModelConfig> Config(const data::Description& description) const;
 
  private:
-  Result<void> CheckName(base::Files& files);
   Result<model::ModelConfig> NetworkConfig(const data::Description& description) const;
 };
 

@@ -181,6 +181,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!earlier) TRY(flags.input.FindAllClasses(env, description));
   SettleDefaults(flags, settings, description);
   if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, description));
+  if (!flags.learning.IsNetwork() && (flags.input.crop > 0 || flags.input.mirror || settings.Given("subtract-mean")))
+    return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
   const auto model =
       TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(flags.learning.Config(description))));
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));

@@ -1,152 +1,212 @@
-// Training steps of networks of the zoo, timed whole and layer by layer: one JSON object on stdout.
+// Training steps and predictions of networks of the zoo. bench/network_bench.py runs this beside PyTorch and prints the
+// tables of docs/benchmarks.md; every mode prints JSON.
 //
-//   network_bench step NET BATCH THREADS STEPS [OPTIMIZER]
+//   network_bench step NET BATCH THREADS [OPTIMIZER [RATE]]   for every line "N" on standard input, N steps
+//   network_bench predict NET BATCH THREADS                   for every line "N", N predictions of the batch
+//   network_bench compare NET BATCH THREADS ROUNDS            the step beside its convolutions and products alone
+//   network_bench alone NET BATCH THREADS ROUNDS              these alone
+//   network_bench forward NET ROWS FILE                       weights, rows and scores as floats, for another program
+//   network_bench images DIRECTORY COUNT SIZE                 a folder of JPEG files to train on
+//   network_bench machine                                     what figures depend on
+//   network_bench --tiny                                      checks answers at small sizes; times say nothing
 
-#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
+#include "../machine.h"
+#include "alone.h"
 #include "base/clock.h"
-#include "base/random.h"
-#include "model/model.h"
-#include "model/network/description.h"
+#include "images.h"
 #include "model/network/program.h"
-#include "model/network/zoo.h"
+#include "peak.h"
+#include "tiny.h"
+#include "trained.h"
 
+namespace freshet::bench {
 namespace {
 
-using namespace freshet;
 using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
+
+int Number(const std::string& text) { return std::atoi(text.c_str()); }
 
 // The largest memory this process has had, in bytes.
 double PeakMemory() {
-  std::FILE* const file = std::fopen("/proc/self/status", "r");
-  char line[256];
-  double peak = 0;
-  while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr)
-    if (std::strncmp(line, "VmHWM:", 6) == 0) peak = std::strtod(line + 6, nullptr) * 1024;
-  if (file != nullptr) std::fclose(file);
-  return peak;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) * 1024;
+  return 0;
 }
 
-struct Rows {
-  std::vector<float> values, labels;
-  data::Batch batch;
-  Rows(std::size_t rows, std::size_t width, std::uint64_t classes) : values(rows * width), labels(rows) {
-    base::Random random(1, "rows");
-    for (float& value : values) value = static_cast<float>(random.Normal());
-    for (float& label : labels) label = static_cast<float>(random.Below(classes));
-    batch.rows = rows;
-    batch.labels = labels.data();
-    batch.dense = values.data();
-    batch.width = width;
-  }
-};
-
-struct Trained {
-  model::network::Graph graph;
-  std::unique_ptr<model::Model> model;
-};
-
-Result<Trained> MakeModel(const std::string& name) {
-  const auto zoo = model::network::Zoo();
-  const auto entry = std::find_if(zoo.begin(), zoo.end(), [&](const auto& e) { return e.name == name; });
-  if (entry == zoo.end()) return Error{Code::kInvalid, Str("no network ", name)};
-  model::network::ZooOptions options;
-  options.auxiliary = false;
-  Trained made;
-  made.graph = TRY(model::network::MakeZoo(name, entry->input, entry->classes, options));
-  model::ModelConfig config;
-  config.kind = "network";
-  config.loss = "softmax";
-  config.dense = true;
-  config.classes = static_cast<std::uint64_t>(entry->classes);
-  config.network = ToToml(made.graph);
-  config.features = 1;
-  for (const std::int64_t extent : entry->input) config.features *= static_cast<std::uint64_t>(extent);
-  made.model = TRY(model::Model::Make(config));
-  return made;
+Trained::Options OptionsOf(const Arguments& arguments) {
+  Trained::Options options;
+  options.network = arguments[0];
+  options.rows = static_cast<std::size_t>(Number(arguments[1]));
+  options.threads = Number(arguments[2]);
+  return options;
 }
 
-Result<Json> Step(const std::string& name, std::size_t rows, int threads, int steps, const std::string& rule) {
-  Trained made = TRY(MakeModel(name));
-  const model::Model& model = *made.model;
-  optimize::HeapMemory memory;
-  optimize::Parameters parameters = TRY(model.NewParameters(memory));
-  optimize::OptimizerOptions options;
-  options.kind = rule;
-  options.schedule.rate = 0.001;
-  const auto optimizer = TRY(optimize::Optimizer::Make(options, memory));
-  TRY(optimizer->Follow(parameters));
-  const Rows data(rows, model.config().features, model.config().classes);
-  std::vector<float> scores(rows * model.scores());
-  model::Workspace workspace;
-  workspace.threads = threads;
+// Answers lines that ask for a number of calls, so that whoever asks can let programs take turns.
+void Answer(const std::function<double()>& call) {
   base::SystemClock clock;
-  Json result;
-  std::vector<double> seconds;
-  double loss = 0;
-  optimize::Gradient gradient;
-  if (rows > 1) gradient = TRY(model.NewGradient(memory));
-  for (int step = 0; step < steps; ++step) {
-    const auto begun = clock.Now();
-    if (rows == 1) {
-      loss = model.Update(parameters, data.batch, *optimizer, workspace, scores, optimize::Optimizer::Sharing::kAlone);
-    } else {
-      gradient.Clear();
-      workspace.step = optimizer->step();
-      loss = model.LossAndGradient(parameters, data.batch, workspace, gradient, scores);
-      gradient.Scale(1 / static_cast<float>(rows));
-      model.Apply(parameters, gradient, *optimizer, workspace);
+  for (std::string line; std::getline(std::cin, line);) {
+    Json answer;
+    for (int i = 0; i < Number(line); ++i) {
+      const auto begun = clock.Now();
+      answer["value"] = call();
+      answer["seconds"].push_back(base::Seconds(clock.Now() - begun));
     }
-    seconds.push_back(base::Seconds(clock.Now() - begun));
+    answer["peak_bytes"] = PeakMemory();
+    std::cout << answer.dump() << std::endl;
   }
-  result["seconds"] = seconds;
-  result["loss"] = loss / static_cast<double>(rows);
-  result["peak_bytes"] = PeakMemory();
+}
 
-  const auto facts = TRY(Infer(made.graph));
-  const auto program =
-      TRY(model::network::Program::Compile(made.graph, {.rows = rows, .training = true, .threads = threads}));
-  result["arena_bytes"] = program->arena_bytes();
-  if (rows == 1) gradient = TRY(model.NewGradient(memory));
-  const float* const input = data.batch.dense;
-  for (int step = 0; step < 3; ++step) {
-    if (step == 1) program->Measure(&clock);
-    gradient.Clear();
-    program->Forward(parameters, {&input, 1}, {});
-    std::fill_n(program->OutputGradient(0).data(), program->OutputGradient(0).size(), 0.001f);
-    program->Backward(parameters, gradient, {}, {});
+Result<void> StepMode(const Arguments& arguments) {
+  Trained::Options options = OptionsOf(arguments);
+  if (arguments.size() > 3) options.optimizer = arguments[3];
+  if (arguments.size() > 4) options.rate = std::strtod(arguments[4].c_str(), nullptr);
+  const auto trained = TRY(Trained::Make(options));
+  Answer([&] { return trained->Step(); });
+  return {};
+}
+
+Result<void> PredictMode(const Arguments& arguments) {
+  const auto trained = TRY(Trained::Make(OptionsOf(arguments)));
+  Answer([&] { return static_cast<double>(trained->Predict()[0]); });
+  return {};
+}
+
+// Seconds of every layer inside a step.
+Result<Json> LayersOfAStep(Trained& trained, const Alone& alone, int rounds, base::Clock& clock) {
+  const auto& options = trained.options();
+  const auto program = TRY(model::network::Program::Compile(
+      trained.graph(), {.rows = options.rows, .training = true, .threads = options.threads}));
+  const float* const input = trained.batch().dense;
+  for (int step = 0; step <= rounds; ++step) {
+    if (step == 1) program->Measure(&clock);  // the first warms up
+    trained.gradient().Clear();
+    program->Forward(trained.parameters(), {&input, 1}, {});
+    const std::span<float> deltas = program->OutputGradient(0);
+    std::fill(deltas.begin(), deltas.end(), 0.001f);
+    program->Backward(trained.parameters(), trained.gradient(), {}, {});
   }
+  std::map<std::size_t, const Alone::Layer*> by_number;
+  for (const Alone::Layer& layer : alone.layers()) by_number[layer.number] = &layer;
+  Json layers = Json::array();
   const auto spent = program->seconds();
-  for (std::size_t layer = 0; layer < facts.size(); ++layer) {
-    if (spent[layer].forward + spent[layer].backward == 0) continue;
-    result["layers"].push_back({{"name", made.graph.layers[layer].name},
-                                {"op", NameOf(made.graph.layers[layer].op)},
-                                {"forward", spent[layer].forward / 2},
-                                {"backward", spent[layer].backward / 2},
-                                {"gflop", facts[layer].flops * static_cast<double>(rows) * 1e-9}});
+  for (std::size_t number = 0; number < spent.size(); ++number) {
+    if (spent[number].forward + spent[number].backward == 0) continue;
+    Json layer = {{"name", trained.graph().layers[number].name},
+                  {"op", NameOf(trained.graph().layers[number].op)},
+                  {"forward", spent[number].forward / rounds},
+                  {"backward", spent[number].backward / rounds}};
+    if (const auto found = by_number.find(number); found != by_number.end()) {
+      layer["flops"] = found->second->flops;
+      layer["alone"] = found->second->seconds / (rounds + 1);
+    }
+    layers.push_back(std::move(layer));
   }
-  return result;
+  return layers;
+}
+
+// In turn, round after round: the speed of the machine wanders, the ratio does not.
+Result<void> CompareMode(const Arguments& arguments) {
+  base::SystemClock clock;
+  const auto trained = TRY(Trained::Make(OptionsOf(arguments)));
+  const auto alone = TRY(Alone::Make(trained->graph(), trained->options().rows, trained->options().threads));
+  const int rounds = Number(arguments[3]);
+  trained->Step();
+  alone->Run(clock);
+  Json result;
+  for (int round = 0; round < rounds; ++round) {
+    result["peak"].push_back(PeakFlops(trained->options().threads, clock));
+    const auto begun = clock.Now();
+    result["loss"] = trained->Step();
+    result["step"].push_back(base::Seconds(clock.Now() - begun));
+    result["alone"].push_back(alone->Run(clock));
+  }
+  double flops = 0;
+  for (const Alone::Layer& layer : alone->layers()) flops += layer.flops;
+  result["flops"] = flops;
+  result["plausible"] = alone->Plausible();
+  result["layers"] = TRY(LayersOfAStep(*trained, *alone, rounds, clock));
+  std::cout << result.dump() << std::endl;
+  return {};
+}
+
+Result<void> AloneMode(const Arguments& arguments) {
+  base::SystemClock clock;
+  const auto trained = TRY(Trained::Make(OptionsOf(arguments)));
+  const auto alone = TRY(Alone::Make(trained->graph(), trained->options().rows, trained->options().threads));
+  alone->Run(clock);
+  Json result;
+  for (int round = 0; round < Number(arguments[3]); ++round) result["alone"].push_back(alone->Run(clock));
+  result["plausible"] = alone->Plausible();
+  std::cout << result.dump() << std::endl;
+  return {};
+}
+
+Result<void> ForwardMode(const Arguments& arguments) {
+  const auto trained =
+      TRY(Trained::Make({.network = arguments[0], .rows = static_cast<std::size_t>(Number(arguments[1]))}));
+  std::ofstream file(arguments[2], std::ios::binary);
+  const auto write = [&](std::span<const float> values) {
+    file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+  };
+  for (std::size_t b = 0; b < trained->parameters().blocks(); ++b) write(trained->parameters().Values(b));
+  write({trained->batch().dense, trained->batch().rows * trained->batch().width});
+  write({trained->batch().labels, trained->batch().rows});
+  write(trained->Predict());
+  if (!file.flush()) return Error{Code::kIo, Str("cannot write ", arguments[2], "; is there room?")};
+  return {};
+}
+
+Result<void> ImagesMode(const Arguments& arguments) {
+  return WriteImages(arguments[0], Number(arguments[1]), Number(arguments[2]));
+}
+
+Result<void> MachineMode(const Arguments&) {
+  const Machine machine = ThisMachine();
+  const Json json = {{"cpu", machine.cpu},     {"cores", machine.cores},   {"compiler", machine.compiler},
+                     {"flags", machine.flags}, {"commit", machine.commit}, {"warning", machine.warning}};
+  std::cout << json.dump() << std::endl;
+  return {};
+}
+
+Result<void> TinyMode(const Arguments&) { return CheckTiny(); }
+
+struct Mode {
+  std::string_view name;
+  std::size_t least, most;  // arguments
+  Result<void> (*run)(const Arguments& arguments);
+};
+constexpr Mode kModes[] = {
+    {"step", 3, 5, StepMode},       {"predict", 3, 3, PredictMode}, {"compare", 4, 4, CompareMode},
+    {"alone", 4, 4, AloneMode},     {"forward", 3, 3, ForwardMode}, {"images", 3, 3, ImagesMode},
+    {"machine", 0, 0, MachineMode}, {"--tiny", 0, 0, TinyMode},
+};
+
+int Main(const Arguments& arguments) {
+  for (const Mode& mode : kModes) {
+    if (arguments.empty() || arguments[0] != mode.name) continue;
+    const Arguments rest(arguments.begin() + 1, arguments.end());
+    if (rest.size() < mode.least || rest.size() > mode.most) break;
+    const Result<void> done = mode.run(rest);
+    if (done.ok()) return 0;
+    std::fprintf(stderr, "network_bench: %s\n", done.error().text.c_str());
+    return 1;
+  }
+  std::fprintf(stderr, "network_bench: expected a mode and its arguments; see the top of network_bench.cc\n");
+  return 2;
 }
 
 }  // namespace
+}  // namespace freshet::bench
 
-int main(int argc, char** argv) {
-  if (argc < 6 || std::string(argv[1]) != "step") {
-    std::fprintf(stderr, "usage: network_bench step NET BATCH THREADS STEPS [OPTIMIZER]\n");
-    return 2;
-  }
-  const auto result = Step(argv[2], static_cast<std::size_t>(std::atoi(argv[3])), std::atoi(argv[4]),
-                           std::atoi(argv[5]), argc > 6 ? argv[6] : "momentum");
-  if (!result.ok()) {
-    std::fprintf(stderr, "network_bench: %s\n", result.error().text.c_str());
-    return 1;
-  }
-  std::printf("%s\n", result.value().dump().c_str());
-  return 0;
-}
+int main(int argc, char** argv) { return freshet::bench::Main({argv + 1, argv + argc}); }

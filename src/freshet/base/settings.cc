@@ -1,11 +1,10 @@
 #include "base/settings.h"
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+
+#include "base/toml.h"
 
 namespace freshet::base {
 namespace {
@@ -102,8 +101,11 @@ std::string Settings::Set(Setting& setting, std::string_view text) {
   const auto refuse = [&](std::string_view wanted) {
     return Str("--", setting.name, ": found ", Quoted(text), ", expected ", wanted);
   };
-  if (!traits.choices.empty() && std::find(traits.choices.begin(), traits.choices.end(), text) == traits.choices.end())
-    return refuse(Str("one of ", Join(traits.choices, ", ")));
+  const bool file = !traits.or_file.empty() && text.ends_with(traits.or_file);
+  if (!traits.choices.empty() && !file &&
+      std::find(traits.choices.begin(), traits.choices.end(), text) == traits.choices.end())
+    return refuse(Str("one of ", Join(traits.choices, ", "), traits.or_file.empty() ? "" : " or a file ending in ",
+                      traits.or_file));
   const auto in_range = [&](auto* target, auto value) -> std::string {
     if (static_cast<double>(value) < traits.least || static_cast<double>(value) > traits.most) {
       if (traits.most >= 1e300) return refuse(Str(Noun(setting.target), " of at least ", traits.least));
@@ -142,12 +144,14 @@ std::string Settings::Set(Setting& setting, std::string_view text) {
 void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes) {
   const auto text = ReadAll(files, path);
   if (!text.ok()) return mistakes.push_back(text.error().text);
-  const toml::parse_result parsed = toml::parse(text.value(), path);
-  if (!parsed) {
-    const auto& at = parsed.error().source().begin;
-    return mistakes.push_back(Str(path, ":", at.line, ":", at.column, ": ", parsed.error().description()));
+  toml::table parsed;
+  try {  // the parser's own errors end here
+    parsed = toml::parse(text.value(), path);
+  } catch (const toml::parse_error& problem) {
+    const auto& at = problem.source().begin;
+    return mistakes.push_back(Str(path, ":", at.line, ":", at.column, ": ", problem.description()));
   }
-  for (const auto& [key, node] : parsed.table()) {
+  for (const auto& [key, node] : parsed) {
     const std::string name(key.str());
     const auto& at = node.source().begin;
     const std::string place = Str(path, ":", at.line, ":", at.column, ": ");
@@ -271,6 +275,7 @@ std::string Settings::Help() const {
     left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
     out += left + setting.help;
     if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));
+    if (!setting.traits.or_file.empty()) out += Str(", or a ", setting.traits.or_file, " file");
     const bool plain = setting.initial == "\"\"" || setting.initial == "[]" || setting.initial == "false";
     if (!plain) out += Str(" [", setting.initial, "]");
     out += "\n";

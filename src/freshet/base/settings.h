@@ -29,6 +29,7 @@ class Settings {
     char letter = 0;                        // -d for --data
     std::string value = "";                 // how help names the value: FILE, N, …
     std::vector<std::string> choices = {};  // allowed texts, when only some are
+    std::string or_file = {};               // and, besides those, paths with this ending
     double least = -1e300, most = 1e300;    // allowed numbers
     bool positional = false;                // also takes the arguments that belong to no flag
   };

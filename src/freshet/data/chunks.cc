@@ -221,14 +221,14 @@ Result<bool> Chunks::CutFromFile(Rows& rows) {
   rows.Clear();
   for (std::size_t want = options_.chunk_bytes; next_.offset < file_end_; want *= 2) {
     const std::uint64_t left = (total_ ? sizes_[next_.file] : kNoEnd) - next_.offset;
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(want, left));
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(want + cutting_.ahead_bytes, left));
     char* const text = rows.text.Room(size + Parser::kPadding);
     const std::size_t got = TRY(Fill({text, size}));
     if (got < size && total_) return Error{Code::kIo, Str(paths_[next_.file], ": became shorter while it was read")};
     if (got == 0) return false;
     const std::size_t cut = CutAt({text, got}, got < size || got == left);
     if (cut > 0) {
-      HandOut(rows, cut);
+      HandOut(rows, cut, got);
       return true;
     }
     if (want >= options_.longest_line_bytes) return TooLong();
@@ -240,8 +240,9 @@ Result<bool> Chunks::CutFromFile(Rows& rows) {
 std::size_t Chunks::CutAt(std::string_view text, bool at_end) const {
   const std::uint64_t mine = file_end_ - next_.offset;
   if (records()) {
-    if (mine <= text.size()) return static_cast<std::size_t>(mine);
-    return at_end ? text.size() : text.size() / cutting_.record_bytes * cutting_.record_bytes;
+    const std::size_t usable = text.size() - (at_end ? 0 : cutting_.ahead_bytes);
+    if (mine <= usable) return static_cast<std::size_t>(mine);
+    return at_end ? usable : usable / cutting_.record_bytes * cutting_.record_bytes;
   }
   if (mine <= text.size()) {
     // A line belongs to where it begins: the part ends behind the one that ends at or after the last byte of its share.
@@ -253,17 +254,18 @@ std::size_t Chunks::CutAt(std::string_view text, bool at_end) const {
   return end == LineEnds::kNone ? 0 : end;
 }
 
-// The first `cut` bytes behind the end of rows.text become the chunk.
-void Chunks::HandOut(Rows& rows, std::size_t cut) {
+// The first `cut` of `got` bytes behind the end of rows.text become the chunk.
+void Chunks::HandOut(Rows& rows, std::size_t cut, std::size_t got) {
   char* const text = rows.text.data();
   rows.begin = next_;
   Advance(cut);
   next_.line += records() ? (cut + cutting_.record_bytes - 1) / cutting_.record_bytes : LinesIn({text, cut});
   rows.end = next_;
   rows.end.block += 1;
-  std::memset(text + cut, '\n', Parser::kPadding);
+  const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(cut + cutting_.ahead_bytes, got));
+  std::memset(text + shown, '\n', Parser::kPadding);
   const bool line_end_missing = !records() && text[cut - 1] != '\n';
-  rows.text.SetEnd(text + cut + (line_end_missing ? 1 : 0));
+  rows.text.SetEnd(text + shown + (line_end_missing ? 1 : 0));
 }
 
 Error Chunks::TooLong() const {

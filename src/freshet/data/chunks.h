@@ -80,7 +80,7 @@ class Chunks {
   // Chunks of the current file.
   Result<bool> CutFromFile(Rows& rows);
   std::size_t CutAt(std::string_view text, bool at_end) const;
-  void HandOut(Rows& rows, std::size_t cut);
+  void HandOut(Rows& rows, std::size_t cut, std::size_t got);
   Error TooLong() const;
 
   Result<std::size_t> Fill(std::span<char> out);

@@ -86,7 +86,7 @@ void ExpectWhole(const Case& c, std::vector<Piece> pieces) {
       ASSERT_EQ(piece.begin.offset, at);
       ASSERT_TRUE(begins.contains(at)) << at;
       ASSERT_EQ(piece.end.file, file);
-      const std::string expected = text.substr(at, piece.end.offset - at);
+      const std::string expected = text.substr(at, piece.end.offset - at + c.cutting.ahead_bytes);
       ASSERT_EQ(piece.text, expected.ends_with('\n') || c.cutting.kind == Kind::kRecords ? expected : expected + "\n");
       const auto lines =
           c.cutting.kind == Kind::kRecords
@@ -114,7 +114,8 @@ Case RandomCase(World& world, base::Random& random) {
   Case c;
   c.cutting.kind = std::array{Kind::kLines, Kind::kQuotedLines, Kind::kRecords}[random.Below(3)];
   c.header = random.Below(3) == 0 && c.cutting.kind != Kind::kRecords;
-  if (c.cutting.kind == Kind::kRecords) c.cutting = {Kind::kRecords, random.Below(6), 1 + random.Below(9)};
+  if (c.cutting.kind == Kind::kRecords)
+    c.cutting = {Kind::kRecords, random.Below(6), 1 + random.Below(9), random.Below(3)};
   c.options.chunk_bytes = 1 + random.Below(random.Below(2) ? 20 : 200);
   const Packer pack = random.Below(3) == 0 ? kPackers[random.Below(std::size(kPackers))] : nullptr;
   for (std::uint64_t file = 0, files = 1 + random.Below(4); file < files; ++file) {

@@ -29,8 +29,9 @@ struct InputOptions {
   int bits = 0;
   bool standardise = true;  // numeric columns of tables
   bool joint_ids = false;
-  std::string image_size;  // folders of images: to which they are brought, N or HxW
-  bool grey = false;       // and whether as brightness alone
+  std::string image_size;    // folders of images: to which they are brought, N or HxW
+  bool grey = false;         // and whether as brightness alone
+  std::uint64_t steps = 32;  // text: symbols of a row
 };
 
 // How a stream of bytes may be cut into chunks that can be parsed alone.
@@ -38,6 +39,7 @@ struct Cutting {
   enum class Kind { kLines, kQuotedLines, kRecords } kind = Kind::kLines;
   std::uint64_t header_bytes = 0;  // before the first record; a file that has some cannot be one of several
   std::uint64_t record_bytes = 0;
+  std::uint64_t ahead_bytes = 0;  // how much of what follows the last record a chunk also shows, where there is more
 };
 
 // Turns chunks of one format into rows. Rows that are wrong are left out and noted in rows.bad; the rest is kept.

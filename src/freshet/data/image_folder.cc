@@ -91,8 +91,8 @@ Result<void> ImageFolder::List(const std::string& path) {
       files_.push_back({std::move(file), std::string(LastName(directory)), 0});
   if (!classes.empty()) return {};
   if (options_.labelled)
-    return Error{Code::kBadInput,
-                 Str(path, ": found no folders in it, expected one a class, as in ", path, "/cat/1.jpg")};
+    return Error{Code::kBadInput, Str(path, " is a directory without folders of images, expected one a class, as in ",
+                                      path, "/cat/1.jpg")};
   for (std::string& file : TRY(Matches(env_.files, Escaped(path) + "/*"))) files_.push_back({std::move(file), "", 0});
   return {};
 }

@@ -40,6 +40,7 @@ class ImageFolder final : public RowSource {
   Result<void> Seek(const Position& position) override;
   void Permute(std::uint64_t seed) override;
   std::optional<double> Fraction(const Position& position) const override;
+  bool worth_keeping() const override { return false; }  // decoding is cheap, pixels as floats are large
   std::uint64_t bad_rows() const override { return bad_rows_.count(); }
 
   std::size_t images() const { return files_.size(); }  // of this part

@@ -23,6 +23,8 @@ class RowSource {
   virtual void Permute(std::uint64_t seed) { (void)seed; }
   // How far along `position` is, from 0 to 1, if that can be known.
   virtual std::optional<double> Fraction(const Position& position) const = 0;
+  // Is it cheaper to keep the parsed rows for another pass than to read them again?
+  virtual bool worth_keeping() const { return true; }
   // Rows of this pass that were set aside because they could not be read.
   virtual std::uint64_t bad_rows() const { return 0; }
 };

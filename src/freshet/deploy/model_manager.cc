@@ -16,10 +16,18 @@ ModelManager::ModelManager(const model::Model& model, data::Description descript
       memory_(memory),
       serves_(readers > 0),
       publisher_(model, memory, readers, std::move(companion)),
-      touched_(model.Blocks().size()) {}
+      touched_(model.Blocks().size()) {
+  if (!description_.view.any()) return;
+  auto made = data::Augment::Make(description_, {});
+  CHECK(made.ok());  // a description that was loaded fits itself
+  view_ = std::move(made.value());
+}
 
 Result<std::unique_ptr<State>> ModelManager::NewState() const {
-  return State::Make(model_, options_, memory_, description_.standardise ? description_.moments : data::Moments());
+  auto state =
+      TRY(State::Make(model_, options_, memory_, description_.standardise ? description_.moments : data::Moments()));
+  if (view_) state->view = &*view_;
+  return state;
 }
 
 Result<void> ModelManager::Begin(const optimize::Parameters* weights) {
@@ -49,6 +57,7 @@ Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores
 
 Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& scores) {
   if (state_->moments.columns() > 0) train::ApplyMoments(state_->moments, rows);
+  if (view_) view_->ForPrediction(rows);
   const data::Batch batch = rows.batch();
   scores.resize(batch.rows * model_.scores());
   model_.Predict(state_->parameters, batch, workspace_, scores);

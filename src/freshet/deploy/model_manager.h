@@ -80,6 +80,7 @@ class ModelManager {
   Result<std::unique_ptr<State>> StateToCopyInto();
 
   const model::Model& model_;
+  std::optional<data::Augment> view_;
   data::Description description_;  // dictionaries grow as names come; moments are the state's
   const optimize::OptimizerOptions options_;
   optimize::Memory& memory_;

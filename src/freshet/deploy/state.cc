@@ -46,11 +46,13 @@ void State::CopyRest(const State& other) {
 
 Result<double> State::Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores) {
   if (moments.columns() > 0) train::Standardise(moments, rows);
+  if (view != nullptr) view->ForPrediction(rows);
   return Update(model, rows, scores);
 }
 
 Result<double> State::Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores) {
   if (moments.columns() > 0) train::ApplyMoments(moments, rows);
+  if (view != nullptr) view->ForPrediction(rows);
   optimizer->SetScale(scale);
   auto loss = Update(model, rows, scores);
   optimizer->SetScale(1);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/moments.h"
 #include "data/rows.h"
 #include "model/model.h"
@@ -42,6 +43,7 @@ class State {
   optimize::Parameters parameters;
   std::unique_ptr<optimize::Optimizer> optimizer;
   data::Moments moments;
+  const data::Augment* view = nullptr;  // what the model is shown of images, if not all as it is; outlives this
 
  private:
   State(optimize::Parameters p, std::unique_ptr<optimize::Optimizer> o, data::Moments m)

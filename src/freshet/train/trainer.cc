@@ -150,7 +150,8 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
   State& s = *state_;
   if (s.strata_whole) return &source;
   const bool is_cache = dynamic_cast<data::CacheReader*>(&source) != nullptr;
-  const bool wanted = !options_.cache_path.empty() || options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
+  const bool again = options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
+  const bool wanted = !options_.cache_path.empty() || (again && source.worth_keeping());
   data::RowSource* chosen = &source;
   if (wanted && !is_cache) {
     if (s.cache_path.empty()) {
@@ -197,7 +198,9 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
     Standardise(description_.moments, rows);
   else if (description_.standardise)
     ApplyMoments(description_.moments, rows);
-  TRY(model_.Prepare(parameters_, rows.batch()));
+  data::Batch batch = rows.batch();
+  if (description_.view.any()) batch.width = s.augment->width();  // what the model will be shown of them
+  TRY(model_.Prepare(parameters_, batch));
   return optimizer_.Follow(parameters_);
 }
 

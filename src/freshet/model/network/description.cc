@@ -2,13 +2,11 @@
 
 #include "model/network/description.h"
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "base/toml.h"
 #include "model/network/description_fields.h"
 #include "model/network/description_guard.h"
 
@@ -29,6 +27,14 @@ std::string Suggest(std::string_view word, const std::vector<std::string>& candi
   return nearest.empty() ? Str("expected one of ", Join(candidates, ", ")) : Str("did you mean ", nearest, "?");
 }
 
+Result<toml::table> Parsed(std::string_view text) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& problem) {
+    return Wrong(problem.source(), std::string(problem.description()));
+  }
+}
+
 class Reading {
  public:
   explicit Reading(const Fit& fit) : fit_(fit) {}
@@ -37,9 +43,7 @@ class Reading {
     if (text.size() > kMostTextBytes)
       return Error{Code::kInvalid, Str("network: ", text.size(), " bytes of text; at most ", kMostTextBytes)};
     TRY(CheckForParser(text));
-    const toml::parse_result parsed = toml::parse(text);
-    if (!parsed) return Wrong(parsed.error().source(), std::string(parsed.error().description()));
-    TRY(Top(parsed.table()));
+    TRY(Top(TRY(Parsed(text))));
     TRY(Check());
     return std::move(graph_);
   }

@@ -1,7 +1,7 @@
 #include "model/network/description_guard.h"
 
 #include <algorithm>
-#include <cctype>
+#include <utility>
 
 namespace freshet::model::network::text {
 namespace {
@@ -11,21 +11,17 @@ class Scan {
   explicit Scan(std::string_view toml) : left_(toml) {}
 
   Result<void> Run() {
-    bool line_begins = true;
     while (!left_.empty()) {
-      const char c = left_[0];
+      const char c = left_[0], before = std::exchange(last_, c);
       if (c == '#') {
         Drop(left_.find('\n'));
       } else if (c == '"' || c == '\'') {
+        if (std::string_view(" \t\n=[{,").find(before) == std::string_view::npos)
+          return Wrong("found a quote in the middle of something");
         TRY(Quotes(c));
-        line_begins = false;
-      } else if (c == '[' && line_begins) {
-        TRY(Header());
-        line_begins = false;
       } else {
         if (c != '\n' && c != '\r' && c != '\t' && (c < 0x20 || c > 0x7e))
           return Wrong("found a letter or byte that can only stand in quotes or comments");
-        line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t'));
         if (c == '\n') ++line_;
         Drop(1);
       }
@@ -36,7 +32,6 @@ class Scan {
  private:
   Error Wrong(std::string_view what) const { return {Code::kInvalid, Str("network, line ", line_, ": ", what)}; }
   void Drop(std::size_t count) { left_.remove_prefix(std::min(count, left_.size())); }
-  void DropBlanks() { Drop(left_.find_first_not_of(" \t")); }
 
   // To behind the closing quote, or to the end of the line when there is none: the parser will say so.
   Result<void> Quotes(char quote) {
@@ -49,18 +44,8 @@ class Scan {
     return {};
   }
 
-  Result<void> Header() {
-    Drop(1);
-    DropBlanks();
-    if (left_.starts_with('[')) Drop(1);
-    DropBlanks();
-    if (left_.empty() || (!std::isalnum(static_cast<unsigned char>(left_[0])) &&
-                          std::string_view("_-\"']").find(left_[0]) == std::string_view::npos))
-      return Wrong("expected a name after [, like [[layers]]");
-    return {};
-  }
-
   std::string_view left_;
+  char last_ = '\n';
   std::size_t line_ = 1;
 };
 

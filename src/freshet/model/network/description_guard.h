@@ -6,9 +6,9 @@
 
 namespace freshet::model::network::text {
 
-// Texts also come from files that others made, and the TOML parser counts on two things without looking: letters
-// beyond ASCII stand in quotes or comments, and a table's header ([name], [[name]]) begins with a name. Refuses texts
-// where that is not so, and strings of several lines, which nothing here needs.
+// Texts also come from files that others made, and the TOML parser's behaviour is not defined when some letters beyond
+// ASCII stand outside of quotes and comments. Refuses texts where any do or might seem to: quotes begin after a blank
+// or one of = [ { , and end in the same line.
 Result<void> CheckForParser(std::string_view toml);
 
 }  // namespace freshet::model::network::text

@@ -27,7 +27,7 @@ void ExpectRight(const Graph& graph, std::size_t rows, std::uint64_t seed, const
   if (!outcome.compiled) return;
   ExpectRightOutputs(made, true, outcome, 1e-5);
   GradientCheck check(made, outcome);
-  check.ExpectElements(8, 1e-3);
+  check.ExpectElements(5, 1e-3);
   base::Random random(seed, "directions");
   check.ExpectDirections(random, 1e-3);
 }
@@ -96,6 +96,20 @@ TEST(Operations, ConvolutionIsRight) {
   ExpectRightAlone({6, 7, 5}, each_its_own(6));
   ExpectRightBetweenConvolutions(6, each_its_own(6));
   ExpectRightBetweenConvolutions(16, each_its_own(16));
+}
+
+// Channels enough for the kernels that are made for real networks, and some that are not quite.
+TEST(Operations, WideConvolutionsAreRight) {
+  for (const std::int64_t channels : {32, 36})
+    for (const std::int64_t kernel : {1, 3}) {
+      SCOPED_TRACE(Str(channels, " channels, kernel ", kernel));
+      Graph graph({3, 5, 4});
+      const int wide = graph.Relu(graph.Convolution(0, channels, 1));
+      const int wider = graph.Plain(Op::kBatchNorm, graph.Convolution(wide, 48, kernel, 1, kernel / 2));
+      const int apart = graph.Convolution(graph.Sum({wider, graph.Convolution(0, 48, 1)}), 48, 3, 2, 1, "", 48);
+      graph.AddHead(graph.Dense(graph.Plain(Op::kLrn, graph.Concat({apart, graph.MaxPool(wide, 3, 2, 1)})), 5));
+      ExpectRight(graph, 2, 7);
+    }
 }
 
 TEST(Operations, PoolsAreRight) {

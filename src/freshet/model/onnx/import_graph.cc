@@ -13,6 +13,7 @@ using network::Op;
 namespace {
 
 constexpr std::size_t kMostName = 100;
+constexpr std::int64_t kMostExtent = 1 << 20;  // of the input; three of them fit a number
 
 }  // namespace
 
@@ -91,9 +92,11 @@ Result<void> ImportGraph::FindInput() {
                                       NameOf(input->type), "; expected 2 to 4 of FLOAT, the batch first")};
   graph = network::Graph(network::Shape(input->dims.begin() + 1, input->dims.end()));
   for (const std::int64_t dim : graph.input)
-    if (dim < 1)
-      return Error{Code::kBadInput, Str("input ", Quoted(input->name),
-                                        ": only the batch, its first dimension, may be left open; fix the others")};
+    if (dim < 1 || dim > kMostExtent)
+      return Error{Code::kBadInput,
+                   Str("input ", Quoted(input->name),
+                       ": only the batch, its first dimension, may be left open or large; fix the others")};
+  raw = graph.input;
   names_.insert(graph.layers[0].name);
   layers_.emplace(input->name, 0);
   return {};
@@ -129,6 +132,8 @@ Result<void> ImportGraph::One() {
       {"Add", [](ImportGraph& g) { return g.AddOrSum(); }},
       {"Sum", [](ImportGraph& g) { return g.AddOrSum(); }},
       {"Mul", [](ImportGraph& g) { return g.Mul(); }},
+      {"Sub", [](ImportGraph& g) { return g.Sub(); }},
+      {"Slice", [](ImportGraph& g) { return g.Slice(); }},
       {"Relu", [](ImportGraph& g) { return g.Plain(Op::kRelu); }},
       {"LeakyRelu", [](ImportGraph& g) { return g.Plain(Op::kRelu); }},
       {"Tanh", [](ImportGraph& g) { return g.Plain(Op::kTanh); }},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/description.h"
 #include "model/network/graph.h"
 #include "model/onnx/document.h"
 
@@ -25,7 +26,9 @@ class ImportGraph {
 
   network::Graph graph;
   std::map<std::string, std::vector<float>> weights;  // by the name of the block
+  network::Shape raw;  // of the file's input, from which scale and view make the network's
   double scale = 1;
+  data::View view;
   // To be called with the facts of the whole graph.
   using Expectation = std::function<Result<void>(const std::vector<network::Facts>& facts)>;
   std::vector<Expectation> expectations;
@@ -37,11 +40,13 @@ class ImportGraph {
   Result<void> One();
   Result<void> CheckOutputs() const;
 
-  // The operators; each ends with Give. import_operators.cc and import_layers.cc.
+  // The operators: import_operators.cc, import_shapes.cc, import_input.cc.
   Result<void> Gemm();
   Result<void> MatMul();
   Result<void> AddOrSum();
   Result<void> Mul();
+  Result<void> Sub();
+  Result<void> Slice();
   Result<void> Conv();
   Result<void> Pool();
   Result<void> Lrn();
@@ -54,6 +59,7 @@ class ImportGraph {
   Result<void> Constant();
   Result<void> Plain(network::Op op);
   Result<void> Alias();
+  Result<void> CheckPreparation(std::size_t which);
 
   Error Wrong(const std::string& what) const;
   // The layer behind the node's input.

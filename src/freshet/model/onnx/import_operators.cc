@@ -85,18 +85,6 @@ Result<void> ImportGraph::AddOrSum() {
   return {};
 }
 
-// Only as the scale of the input, which an input description has.
-Result<void> ImportGraph::Mul() {
-  const std::size_t which = ConstantAt(0) != nullptr ? 0 : 1;
-  const Tensor& factor = *TRY(Weights(which, "factor"));
-  const int from = TRY(In(1 - which));
-  if (from != 0 || scale != 1 || factor.elements() != 1 || readers_[node_->inputs[1 - which]] != 1)
-    return Wrong("only the whole input can be multiplied, once, by one number");
-  scale = factor.Floats()[0];
-  if (!std::isfinite(scale)) return Wrong("the factor is no number");
-  return Alias();
-}
-
 // Kernel, strides, pads and dilations of convolutions and pools.
 Result<void> ImportGraph::Window(Layer& layer) const {
   if (const Attribute* const automatic = node_->Find("auto_pad");

@@ -149,6 +149,31 @@ TEST(Import, UnderstandsTheScaleOfTheInputConstantsAliasesAndReshapes) {
   EXPECT_EQ(imported.value().parameters.Gather(0), (std::vector<float>{2, 4, 6, 8}));
 }
 
+TEST(Import, TakesWhatAnInputDescriptionCanDoAndNothingElse) {
+  optimize::HeapMemory memory;
+  ByHand graph({2, 6, 5});
+  graph->Node("Mul", {"x", graph->Scalar("s", 0.1f)}, {}, "scaled");
+  graph->Node("Sub", {"scaled", graph->Floats("m", {1, 2, 1, 1}, {1, 2})}, {}, "centred");
+  graph->Node("Mul", {"centred", graph->Floats("d", {1, 2, 1, 1}, {0.5f, 4})}, {}, "ready");
+  graph->Node("Slice", {"ready", graph->Ints("begin", {1, 0}), graph->Ints("end", {5, 4}), graph->Ints("axes", {2, 3})},
+              {}, "shown");
+  graph->Node("Relu", {"shown"}, {}, "out");
+  const auto imported = graph.Import(memory);
+  ASSERT_TRUE(imported.ok()) << imported.error().text;
+  EXPECT_EQ(imported.value().raw, (network::Shape{2, 6, 5}));
+  EXPECT_EQ(imported.value().graph.input, (network::Shape{2, 4, 4}));
+  EXPECT_EQ(imported.value().scale, 0.1);
+  EXPECT_EQ(imported.value().view, (data::View{4, {1, 2}, {2, 0.25f}}));
+  ByHand late;
+  late->Node("Relu", {"x"}, {}, "relu");
+  late->Node("Mul", {"relu", late->Scalar("s", 2)}, {}, "out");
+  ExpectMentions(late.Refusal(), "only as a preparation of the input");
+  ByHand beside;
+  beside->Node("Mul", {"x", beside->Scalar("s", 2)}, {}, "twice");
+  beside->Node("Add", {"twice", "x"}, {}, "out");
+  ExpectMentions(beside.Refusal(), "only as a preparation of the input");
+}
+
 TEST(Import, NamesTheFirstOperatorItDoesNotKnow) {
   ByHand graph;
   graph->Node("Relu", {"x"}, {}, "fine");
@@ -209,7 +234,7 @@ TEST(Import, RefusesWeightsSharedToMakeMuchOfLittle) {
 TEST(Import, RefusesInputsItCannotFeed) {
   ByHand open({-1, 4});
   open->Node("Relu", {"x"}, {}, "out");
-  ExpectMentions(open.Refusal(), "only the batch, its first dimension, may be left open");
+  ExpectMentions(open.Refusal(), "only the batch, its first dimension, may be left open or large");
   ByHand two;
   two->Input("y", Type::kFloat, {4});
   two->Node("Add", {"x", "y"}, {}, "out");

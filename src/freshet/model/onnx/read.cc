@@ -147,6 +147,8 @@ class Reading {
           break;
       }
     }
+    if (attribute.kind == Attribute::Kind::kTensor && !attribute.t.has_value())
+      return Error{Code::kBadInput, Str("attribute ", Quoted(attribute.name), " is to be a tensor but has none")};
     return attribute;
   }
 

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace freshet::fabric {
+
+inline constexpr int kAnyRank = -1;
+
+// Which message is meant: a receive takes the first message of its sender (or of any) that has its tag, in the order
+// they were sent. Tags from kReserved on belong to Collectives.
+using Tag = std::uint64_t;
+inline constexpr Tag kReserved = Tag{1} << 32;
+
+// A send or receive under way.
+struct Transfer {
+  std::uint64_t id = 0;
+};
+
+// What a transfer brought.
+struct Arrived {
+  int from = 0;
+  std::size_t bytes = 0;
+  std::span<const std::byte> view;  // of StartBorrow only: where the bytes lie, until Release
+};
+
+// One member's connection to a group of `size` workers that exchange bytes. Everything else about working together
+// (all-reduce and its topologies, compression, strategies) is written over these few calls.
+//
+// Sending is matched with receiving by (sender, tag) within a generation: a message of an earlier group is never taken
+// for one of this group. Messages of one sender and tag arrive in the order they were sent, whole and unchanged. A
+// message longer than its receiver's span is an error of both (kInvalid).
+//
+// Threads:   calls may come from several threads of a member at once; a transfer is waited for by one.
+// Ownership: spans given to Start… stay valid and untouched (sends) or unread (receives) until Wait has returned.
+// Blocking:  Start… do not wait for a peer. Wait does, at most `timeout` (0: the fabric's own), then gives kTimeout
+//            that names rank, host and what was waited for.
+// Failure:   kPeerLost names the rank and host that is gone and why, if it said so. It is final: every transfer under
+//            way and every later call of every member gives it.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  virtual std::string_view name() const = 0;  // threads, tcp, mpi
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::uint64_t generation() const = 0;
+  virtual const std::string& host(int rank) const = 0;  // where that member runs
+
+  virtual Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) = 0;
+  virtual Result<Transfer> StartReceive(int from, Tag tag, std::span<std::byte> into) = 0;
+  // Adds what arrives to `into`, float by float, without a copy in between where the fabric can.
+  virtual Result<Transfer> StartReceiveAdd(int from, Tag tag, std::span<float> into) = 0;
+  // Lends what a peer sends, in the peer's own memory where the fabric can; the peer's send ends with Release.
+  virtual Result<Transfer> StartBorrow(int from, Tag tag) = 0;
+  virtual void Release(Transfer borrowed) = 0;
+
+  virtual Result<Arrived> Wait(Transfer transfer, base::Clock::Duration timeout = {}) = 0;
+  virtual bool Done(Transfer transfer) = 0;  // would Wait return at once?
+
+  // Runs a job on the fabric's own thread, after those posted before: progress while the caller computes. Jobs may use
+  // the fabric and wait.
+  virtual void Post(std::function<void()> job) = 0;
+
+  // This member gives up: every other member gets kPeerLost with this reason.
+  virtual void Abort(const Error& why) = 0;
+
+  // Bytes this member has sent to others so far, as they travelled (headers included, memory shared excluded).
+  virtual std::uint64_t bytes_sent() const = 0;
+
+  // A sum over all members by the engine's own means, in place; each member's values must have the same length, and the
+  // order of additions must not depend on timing. False when this fabric has none.
+  virtual bool has_native() const { return false; }
+  virtual Result<void> NativeAllReduce(std::span<float> values) {
+    (void)values;
+    return Error{Code::kInvalid, "this fabric has no all-reduce of its own"};
+  }
+
+  // The short forms: Start and Wait in one.
+  Result<void> Send(int to, Tag tag, std::span<const std::byte> bytes);
+  Result<Arrived> Receive(int from, Tag tag, std::span<std::byte> into);
+};
+
+inline std::span<const std::byte> AsBytes(std::span<const float> values) { return std::as_bytes(values); }
+inline std::span<std::byte> AsBytes(std::span<float> values) { return std::as_writable_bytes(values); }
+
+}  // namespace freshet::fabric
