@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-slow bench bench-serve format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-slow bench bench-serve format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,6 +38,10 @@ test-tsan: deps  ## the tests with the thread sanitizer
 test-web: build  ## the status page in a real browser, and the metrics before promtool
 	@if scripts/install-deps --web; then /usr/bin/python3 web/status_page_test.py; \
 	else echo "SKIP SKIP SKIP test-web: no browser here and none could be installed; THE STATUS PAGE WAS NOT TESTED"; fi
+
+test-onnx: build  ## what OpenCV and NumPy make of exported models, and freshet of imported ones
+	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET); \
+	else echo "SKIP SKIP SKIP test-onnx: python3-onnx or OpenCV could not be installed; ONNX FILES WERE NOT CHECKED"; fi
 
 test-slow: test test-asan test-tsan  ## all of these, 200 crashes of the server, then every fuzz target for 20 seconds
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'

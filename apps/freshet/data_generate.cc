@@ -1,5 +1,8 @@
 #include "data/generate.h"
 
+#include <numbers>
+
+#include "data/grammar.h"
 #include "data_verbs.h"
 
 namespace freshet::cli {
@@ -19,6 +22,12 @@ class Interruptible final : public base::OutputFile {
   const Door& door_;
   base::OutputFile& file_;
 };
+
+// What the best model of a text could reach.
+std::string Entropy() {
+  const double bits = data::Grammar().EntropyRate();
+  return Str("entropy  ", Fixed(bits, 4), " bits a symbol (a log loss of ", Fixed(bits * std::numbers::ln2, 4), ")\n");
+}
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   data::GenerateOptions options;
@@ -43,9 +52,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     Interruptible rows(door, file);
     return data::Generate(options, rows);
   };
-  if (out != "-") return base::WriteAtomic(door.files, out, write);
-  const auto file = TRY(door.files.Create("-"));
-  return write(*file);
+  if (out == "-") {
+    const auto file = TRY(door.files.Create("-"));
+    return write(*file);
+  }
+  TRY(base::WriteAtomic(door.files, out, write));
+  return options.kind == "grammar" ? Print(door.files, Entropy()) : Result<void>();
 }
 
 }  // namespace
@@ -55,7 +67,8 @@ extern const Verb kDataGenerate = {
     "  freshet data generate --kind sea --rows 60000 -o sea.csv          four concepts, 10 % noise\n"
     "  freshet data generate --kind url-like --rows 200000 -o url.svm    sparse, 3.2 million features\n"
     "  freshet data generate --kind url-like --rows 20000 --first-row 200000 -o url.t.svm\n"
-    "  freshet data generate --kind ratings --rows 1000000 -o ratings.dat\n",
+    "  freshet data generate --kind ratings --rows 1000000 -o ratings.dat\n"
+    "  freshet data generate --kind grammar --rows 40000 -o grammar.txt  nested brackets of known entropy\n",
     Run};
 
 }  // namespace freshet::cli

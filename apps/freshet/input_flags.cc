@@ -6,6 +6,7 @@
 #include "data/augment.h"
 #include "data/cache.h"
 #include "data/image_folder.h"
+#include "data/text.h"
 
 namespace freshet::cli {
 namespace {
@@ -85,6 +86,7 @@ void InputFlags::Register(base::Settings& settings, Use use) {
     settings.Add("standardise", &input.standardise, "scale and centre numeric columns of tables as they are read");
     settings.Add("image-size", &input.image_size, "bring images of a folder to this size", {.value = "N|HxW"});
     settings.Add("grey", &input.grey, "read images of a folder as brightness alone");
+    settings.Add("steps", &input.steps, "symbols of a row of text", {.value = "N", .least = 2, .most = 65536});
     settings.Add("crop", &crop, "show a network squares of images: any while training, then the middle (0: all)",
                  {.value = "N", .least = 0, .most = 8192});
     settings.Add("mirror", &mirror, "show a network half of the images right to left while training");
@@ -133,8 +135,10 @@ Result<void> InputFlags::FindAllClasses(const base::Env& env, data::Description&
   const bool once = std::find(data.begin(), data.end(), "-") != data.end();
   const bool cached = data.size() == 1 && data::CacheReader::Is(env.files, data[0]);  // whoever made it has looked
   const bool told = !input.classes.empty() || description.labels.kind != data::Labels::Kind::kClasses;
-  if (!text || once || cached || told) return {};
-  description.labels.names = TRY(data::ScanLabels(env, reader, input));
+  const bool symbols = description.format == data::kTextFormat;
+  if (!(text || symbols) || once || cached || told) return {};
+  description.labels.names =
+      symbols ? TRY(data::ScanSymbols(env.files, data)) : TRY(data::ScanLabels(env, reader, input));
   description.labels.Index();
   return {};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "data/augment.h"
+#include "data/text.h"
 #include "model/network/description.h"
 #include "model/network/zoo.h"
 
@@ -84,6 +85,10 @@ bool ModelFlags::IsNetwork() const {
 
 Result<void> ModelFlags::ChooseTask(base::Files& files, InputFlags& input) {
   if (model.ends_with(".toml")) network = TRY(base::ReadAll(files, model));
+  const auto is_text = [](const std::string& path) { return path.ends_with(".txt"); };
+  if (model == "char-lstm" && input.input.format == "auto" &&
+      std::all_of(input.data.begin(), input.data.end(), is_text))
+    input.input.format = data::kTextFormat;
   if (IsNetwork() && optimizer == "lbfgs") return Error{Code::kInvalid, "--optimizer lbfgs does not go with networks"};
   if (model == "autoencoder") {
     input.reader.labelled = false;
@@ -117,7 +122,7 @@ void ModelFlags::SettleDefaults(const data::Description& description) {
   const bool one_scale = model == "fm" || (description.dense && description.standardise);
   if (optimizer == "auto") {
     optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
-    if (IsNetwork()) optimizer = "momentum";
+    if (IsNetwork()) optimizer = use == Use::kReplay ? "sgd" : "momentum";  // single rows pull too hard for momentum
     if (use == Use::kReplay && !IsNetwork())
       optimizer = "adaptive";  // rates that settle by themselves, for what has no end
   }

@@ -63,8 +63,7 @@ double Trained::Step() {
   gradient_.Clear();
   workspace_.step = optimizer_->step();
   const double loss = model_->LossAndGradient(*parameters_, batch_, workspace_, gradient_, scores_);
-  gradient_.Scale(1 / static_cast<float>(rows));
-  model_->Apply(*parameters_, gradient_, *optimizer_, workspace_);
+  model_->Apply(*parameters_, gradient_, static_cast<double>(rows), *optimizer_, workspace_);
   return loss / rows;
 }
 

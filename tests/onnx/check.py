@@ -185,7 +185,9 @@ def check_network(name, model, rows, random):
     if len(dims) == 3:
         rows = random.integers(0, 256, size=(rows, *dims), dtype=np.uint8)
         write_idx("data", rows if dims[0] > 1 else rows[:, 0], [0] * len(rows))
-        data, scale, values = "data-images-idx3-ubyte", ["--scale", repr(1 / 255)], rows.astype(np.float32) / 255
+        data, values = "data-images-idx3-ubyte", rows.astype(np.float32)
+        if model.graph.node[0].op_type != "Mul":  # takes numbers from 0 to 1
+            scale, values = ["--scale", repr(1 / 255)], values / 255
     else:
         values = np.round(random.normal(size=(rows, *dims)), 3).astype(np.float32)
         write_csv("data", values.tolist(), [0] * rows)
@@ -258,7 +260,6 @@ def main():
         check_that_a_difference_shows()
         check_trained("mlp", (1, 28, 28))
         check_trained("lenet5", (1, 28, 28), "--subtract-mean", "pixel")
-        check_trained("lenet5", (1, 28, 28), "--crop", "24")
         os.chdir("/")
     if failures:
         sys.exit(f"{len(failures)} of the files do not say what the model does: " + "; ".join(failures))

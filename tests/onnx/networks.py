@@ -127,7 +127,24 @@ def googlenet(random):
     return net.model(5)
 
 
+def prepared(random):
+    """Prepares its input as freshet's exports of image networks do."""
+    net = Net(random, [3, 20, 17])
+    of_channels = lambda values: net.constant(np.array(values, np.float32).reshape(3, 1, 1), "c")
+    places = lambda *values: net.constant(np.array(values, np.int64), "p")
+    net.add("Mul", net.constant(np.float32(1 / 255), "s"))
+    net.add("Sub", of_channels([0.4, 0.5, 0.6]))
+    net.add("Mul", of_channels([3, 4, 5]))
+    net.add("Slice", places(2, 0), places(18, 16), places(2, 3))
+    net.conv(3, 4, 3)
+    net.add("Relu")
+    net.add("Flatten")
+    net.dense(4 * 14 * 14, 3)
+    net.add("Softmax")
+    return net.model(3)
+
+
 def all_of_them(random):
     """Name, model, rows to compare."""
-    for make in (mlp, regressor, lenet, alexnet, googlenet):
+    for make in (mlp, regressor, lenet, alexnet, googlenet, prepared):
         yield make.__name__, make(random), 1000

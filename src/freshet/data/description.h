@@ -34,7 +34,7 @@ struct View {
 struct Description {
   static constexpr int kVersion = 2;  // a view came with 2; a description that has none is still written as 1
 
-  std::string format;           // libsvm, csv, vw, ratings, idx, cifar10, images
+  std::string format;           // libsvm, csv, vw, ratings, idx, cifar10, images, text
   std::string delimiter;        // between columns (csv, ratings)
   bool header = false;          // the first line names the columns (csv)
   std::vector<Column> columns;  // csv

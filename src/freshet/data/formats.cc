@@ -6,10 +6,10 @@
 namespace freshet::data {
 
 // Each format defines its entry in its own file. Order matters: the strict ones ask first.
-extern const Format kIdx, kCifar10, kLibsvm, kVw, kRatings, kCsv;
+extern const Format kIdx, kCifar10, kLibsvm, kVw, kRatings, kCsv, kText;
 
 std::span<const Format> Formats() {
-  static const std::array formats = {kIdx, kVw, kLibsvm, kRatings, kCifar10, kCsv};
+  static const std::array formats = {kIdx, kVw, kLibsvm, kRatings, kCifar10, kCsv, kText};
   return formats;
 }
 

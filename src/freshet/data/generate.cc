@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "data/buffer.h"
+#include "data/grammar.h"
 
 namespace freshet::data {
 namespace {
@@ -281,6 +282,41 @@ class Ratings final : public RowMaker {
   const std::uint64_t users_, items_;
 };
 
+class Sentences final : public RowMaker {
+ public:
+  explicit Sentences(const GenerateOptions& options) : key_(KeyOf(options.seed, "grammar")) {}
+
+  std::size_t longest_row_bytes() const override { return kLongest; }
+
+  // A sentence that goes on for ever has to be closed at some time. At a thousand symbols the chance of that is so far
+  // below that of a broken machine (less than 1e-20) that the entropy does not change in any digit.
+  char* PutRow(std::uint64_t n, char* at) const override {
+    Draws draws(key_, n);
+    std::uint32_t state = 0;
+    const char* const end = at + kLongest - kClosing;
+    do {
+      const Grammar::Choice& choice = at < end ? Draw(draws, state) : grammar_.ChoicesAt(state).back();
+      *at++ = choice.symbol;
+      state = choice.next;
+    } while (at[-1] != '\n');
+    return at;
+  }
+
+ private:
+  static constexpr std::size_t kLongest = 1000, kClosing = 8;
+
+  const Grammar::Choice& Draw(Draws& draws, std::uint32_t state) const {
+    const auto choices = grammar_.ChoicesAt(state);
+    double left = draws.Uniform();
+    for (const Grammar::Choice& choice : choices)
+      if ((left -= choice.probability) < 0) return choice;
+    return choices.back();
+  }
+
+  const std::uint64_t key_;
+  const Grammar grammar_;
+};
+
 // The most that is kept of an option: bounds the memory of a row, and keeps draws of 32 bits fine enough.
 constexpr std::uint64_t kMostFeatures = 1'000'000, kMostNames = 100'000'000;
 
@@ -308,10 +344,9 @@ struct Generator {
   Result<std::unique_ptr<RowMaker>> (*make)(const GenerateOptions& options);
 };
 constexpr std::array kGenerators = {
-    Generator{"sea", MakePlain<Sea>},
-    Generator{"hyperplane", MakeHyperplane},
-    Generator{"url-like", MakePlain<UrlLike>},
-    Generator{"ratings", MakeRatings},
+    Generator{"sea", MakePlain<Sea>},           Generator{"hyperplane", MakeHyperplane},
+    Generator{"url-like", MakePlain<UrlLike>},  Generator{"ratings", MakeRatings},
+    Generator{"grammar", MakePlain<Sentences>},
 };
 
 Result<std::unique_ptr<RowMaker>> MakeRowMaker(const GenerateOptions& options) {

@@ -18,6 +18,7 @@ namespace freshet::data {
 //               third of the labels are +1, by a linear model; 3 % noise.
 //   ratings     user::item::rating::timestamp. A few users and items are popular (those with low numbers), many are
 //               not. Mean 3.5, biases, 8 factors and noise of sd 0.7, rounded to 1 … 5.
+//   grammar     text for sequence models, a sentence a row: see data/grammar.h. Every seed speaks the same language.
 struct GenerateOptions {
   std::string kind;
   std::uint64_t rows = 0;

@@ -121,6 +121,7 @@ TEST(Generate, WritesFormatsThatAreRecognised) {
   const std::map<std::string, std::string> formats = {
       {"sea", "csv"}, {"hyperplane", "csv"}, {"url-like", "libsvm"}, {"ratings", "ratings"}};
   for (const std::string& kind : GeneratorKinds()) {
+    if (kind == "grammar") continue;  // text has no marks of its own, and is only read when asked for
     SCOPED_TRACE(kind);
     const TestHead head(TextOf({.kind = kind, .rows = 100}));
     const auto format = SniffFormat(head);

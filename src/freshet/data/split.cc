@@ -6,6 +6,7 @@
 #include "data/drive.h"
 #include "data/lines.h"
 #include "data/reader.h"
+#include "data/text.h"
 
 namespace freshet::data {
 namespace {
@@ -131,6 +132,9 @@ Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options
     return Error{Code::kInvalid, "standard input cannot be split, since it is read twice; give a file"};
   if (options.train_path == options.test_path)
     return Error{Code::kInvalid, Str("both parts would be written to ", options.train_path, "; give two names")};
+  if (input.format == kTextFormat)
+    return Error{Code::kInvalid,
+                 "a text is one sequence, not rows to choose from; use --holdout when training instead"};
   InputOptions any_label = input;  // what the labels are does not matter here
   any_label.task = Labels::Kind::kReal;
   any_label.positive.clear();

@@ -61,8 +61,40 @@ class KMeans final : public Model {
       float* const g = gradient.blocks[kCentroids].Touch(static_cast<std::uint32_t>(nearest));
       AddScaled(g, batch.weight(r), parameters.Row(kCentroids, nearest), config_.features);
       AddScaled(g, -batch.weight(r), x, config_.features);
+      *gradient.blocks[kCounts].Touch(static_cast<std::uint32_t>(nearest)) -= batch.weight(r);
     }
     return sum;
+  }
+
+  // Centroids that have no place yet take those of the first rows.
+  void Observe(Parameters& parameters, const Batch& batch, Optimizer&) const override {
+    std::vector<float> scratch;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const float* const x = Expand(batch, r, scratch);
+      const std::size_t nearest = Place(parameters, x).first;
+      float& count = *parameters.Row(kCounts, nearest);
+      if (count > 0) {
+        if (AllPlaced(parameters)) return;
+        continue;
+      }
+      count = batch.weight(r);
+      std::copy_n(x, config_.features, parameters.Row(kCentroids, nearest));
+    }
+  }
+
+  // Each centroid moves to the mean of all rows it has ever won: the rule of Update, for many rows at once.
+  void Apply(Parameters& parameters, Gradient& gradient, double, Optimizer& optimizer, Workspace&) const override {
+    optimizer.BeginStep();
+    const optimize::BlockGradient &moves = gradient.blocks[kCentroids], &counts = gradient.blocks[kCounts];
+    for (std::size_t i = 0; i < counts.touched().size(); ++i) {
+      float& count = *parameters.Row(kCounts, counts.touched()[i]);
+      count -= counts.Values(i)[0];
+    }
+    for (std::size_t i = 0; i < moves.touched().size(); ++i) {
+      const float count = *parameters.Row(kCounts, moves.touched()[i]);
+      if (count > 0)
+        AddScaled(parameters.Row(kCentroids, moves.touched()[i]), -1 / count, moves.Values(i).data(), config_.features);
+    }
   }
 
   double Update(Parameters& parameters, const Batch& batch, Optimizer& optimizer, Workspace& workspace,
@@ -114,6 +146,12 @@ class KMeans final : public Model {
       if (distance < best.second) best = {c, distance};
     }
     return best;
+  }
+
+  bool AllPlaced(const Parameters& parameters) const {
+    for (std::size_t c = 0; c < config_.clusters; ++c)
+      if (*parameters.Row(kCounts, c) == 0) return false;
+    return true;
   }
 
   std::pair<std::size_t, float> Place(const Parameters& parameters, const float* x) const {

@@ -98,8 +98,9 @@ double Model::LossOf(const optimize::Parameters&, const data::Batch& batch, Work
   return sum;
 }
 
-void Model::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, optimize::Optimizer& optimizer,
-                  Workspace&) const {
+void Model::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
+                  optimize::Optimizer& optimizer, Workspace&) const {
+  if (weight > 0) gradient.Scale(static_cast<float>(1 / weight));
   optimizer.BeginStep();
   optimizer.Apply(parameters, gradient);
 }

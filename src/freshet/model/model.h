@@ -93,9 +93,9 @@ class Model {
   // Looks at a batch before its gradient is computed and applied: the size of features for the optimizer, the mean of
   // ratings.
   virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
-  // Applies a gradient, divided by the weight of its rows, as one step of the optimizer.
-  virtual void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, optimize::Optimizer& optimizer,
-                     Workspace& workspace) const;
+  // Applies the gradient of the summed loss of rows that weigh `weight`, as one step of the optimizer.
+  virtual void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
+                     optimize::Optimizer& optimizer, Workspace& workspace) const;
   // A gradient with a place for every block.
   virtual Result<optimize::Gradient> NewGradient(optimize::Memory& memory) const;
   // Does it learn from labels?

@@ -30,4 +30,20 @@ void BlockGradient::Settle() {
   scale_ = 1;
 }
 
+Result<Gradient> Gradient::Dense(const std::vector<Block>& blocks, Memory& memory) {
+  constexpr std::uint64_t kLine = 16;  // floats of 64 bytes
+  const auto floats = [](const Block& block) { return (block.rows * block.width + kLine - 1) / kLine * kLine; };
+  std::uint64_t all = 0;
+  for (const Block& block : blocks) all += floats(block);
+  Gradient gradient;
+  gradient.buffer =
+      std::make_shared<Parameters>(TRY(Parameters::Create({{.name = "gradient", .rows = 1, .width = all}}, memory)));
+  std::uint64_t at = 0;
+  for (const Block& block : blocks) {
+    gradient.blocks.emplace_back(block.width, gradient.buffer->Values(0).subspan(at, block.rows * block.width));
+    at += floats(block);
+  }
+  return gradient;
+}
+
 }  // namespace freshet::optimize

@@ -101,10 +101,12 @@ class BlockGradient {
 };
 
 // The gradient of a model: one BlockGradient for each block of its parameters. `buffer`, where there is one, is the
-// home of the dense blocks: the same blocks and rows as the parameters, so that a range of one is a range of the other.
+// home of the dense blocks: one row, in which they lie one after another, each 64-byte aligned.
 struct Gradient {
   std::shared_ptr<Parameters> buffer;
   std::vector<BlockGradient> blocks;
+  // All blocks dense, of the shape of the given ones.
+  static Result<Gradient> Dense(const std::vector<Block>& blocks, Memory& memory);
   void Clear() {
     for (BlockGradient& block : blocks) block.Clear();
   }

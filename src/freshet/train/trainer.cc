@@ -294,8 +294,7 @@ double Trainer::TrainStep(const data::Batch& batch, std::span<float> scores) {
   const double loss = model_.LossAndGradient(parameters_, batch, s.workspace, s.gradient, scores);
   double weight = 0;
   for (std::size_t r = 0; r < batch.rows; ++r) weight += batch.weight(r);
-  if (weight > 0) s.gradient.Scale(static_cast<float>(1 / weight));
-  model_.Apply(parameters_, s.gradient, optimizer_, s.workspace);
+  model_.Apply(parameters_, s.gradient, weight, optimizer_, s.workspace);
   return loss;
 }
 

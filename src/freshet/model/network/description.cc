@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/toml.h"
+#include "model/network/description_ascii.h"
 #include "model/network/description_fields.h"
-#include "model/network/description_guard.h"
 
 namespace freshet::model::network {
 namespace text {
@@ -42,8 +42,7 @@ class Reading {
   Result<Graph> Run(std::string_view text) {
     if (text.size() > kMostTextBytes)
       return Error{Code::kInvalid, Str("network: ", text.size(), " bytes of text; at most ", kMostTextBytes)};
-    TRY(CheckForParser(text));
-    TRY(Top(TRY(Parsed(text))));
+    TRY(Top(TRY(Parsed(TRY(ToAscii(text))))));
     TRY(Check());
     return std::move(graph_);
   }

@@ -82,7 +82,7 @@ class Growth {
     const auto last = graph_.layers.size() - 1;
     layer.inputs = {static_cast<int>(Chance(0.7) ? last : Below(last + 1))};
     Fill(layer);
-    if (Chance(0.3)) layer.name = Str(Chance(0.5) ? "a \"b\"\\\n" : "größe/", graph_.layers.size());
+    if (Chance(0.3)) layer.name = Str(Chance(0.5) ? "a \"b\"\\\n" : "größe 😀 # '/", graph_.layers.size());
     if (layer.op == Op::kRelu && Chance(0.7)) layer.slope = 0;
     Graph grown = graph_;
     grown.Add(layer);
@@ -275,8 +275,9 @@ TEST(NetworkText, RefusalsNameTheLineAndWhatWasMeant) {
       {with("{dense = 3"), {"line 3"}},
       {"input = [1]\n[,[layers]]\n", {"line 2", "','"}},
       {"input = [1]\nlayers = [\n}]", {"line 3", "value"}},
-      {"# ¢\ninput = [1]\nlayers = [{dense\u00a2 = 1}]", {"line 3", "in quotes"}},
-      {"input = [1x\"¢\"]\n", {"line 1", "a quote in the middle"}},
+      {"# ¢\ninput = [1]\nlayers = [{dense\u00a2 = 1}]", {"line 3", "in double quotes"}},
+      {with("{dense = 3, name = 'größe'}"), {"line 3", "double quotes"}},
+      {with("{dense = 3, name = \"gr\xf6\"}"), {"line 3", "UTF-8"}},
       {with("{dense = 3, name = \"\"\"x\"\"\"}"), {"line 3", "three quotes"}},
       {Str("heads = []\n", with("{dense = 3, head = 1}")), {"not both"}},
       {Str("heads = []\n", with("{dense = 3}")), {"no head"}},

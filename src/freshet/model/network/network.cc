@@ -93,13 +93,15 @@ class Network final : public Model {
       const Batch row = batch.Slice(r, r + 1);
       const float weight = batch.weight(r);
       loss += LossAndGradient(parameters, row, workspace, gradient, out.subspan(r * scores(), scores()));
-      if (weight > 0) Apply(parameters, gradient, optimizer, workspace);
+      if (weight > 0) Apply(parameters, gradient, 1, optimizer, workspace);
     }
     return loss;
   }
 
-  void Apply(Parameters& parameters, Gradient& gradient, Optimizer& optimizer, Workspace& workspace) const override {
+  void Apply(Parameters& parameters, Gradient& gradient, double weight, Optimizer& optimizer,
+             Workspace& workspace) const override {
     const ThreadScope scope(workspace.threads);
+    if (weight > 0 && weight != 1) gradient.Scale(static_cast<float>(1 / weight));
     optimizer.BeginStep();
     for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
       optimize::BlockGradient& block = gradient.blocks[b];
@@ -114,13 +116,7 @@ class Network final : public Model {
       for (std::uint32_t row = 0; row < parameters.rows(b); ++row) touched[b].Add(row);
   }
 
-  Result<Gradient> NewGradient(optimize::Memory& memory) const override {
-    Gradient gradient;
-    gradient.buffer = std::make_shared<Parameters>(TRY(Parameters::Create(Blocks(), memory)));
-    for (std::size_t b = 0; b < gradient.buffer->blocks(); ++b)
-      gradient.blocks.emplace_back(gradient.buffer->width(b), gradient.buffer->Values(b));
-    return gradient;
-  }
+  Result<Gradient> NewGradient(optimize::Memory& memory) const override { return Gradient::Dense(Blocks(), memory); }
 
  protected:
   // Weights within ± √(3 · gain / inputs), so that the signal keeps its size from layer to layer; scales are 1, and

@@ -1,4 +1,5 @@
-// What an input description does to numbers, as the first steps of a graph.
+// What an input description does to numbers, as the first steps of a graph. Constants have no dimension for the batch:
+// not every program can repeat one along it.
 
 #include <algorithm>
 
@@ -25,10 +26,8 @@ Columns ColumnsOf(const data::Moments& moments) {
 }
 
 // (x - mean) / deviation, held within ten deviations; a missing value becomes the mean.
-std::string Standardised(Builder& builder, const data::Moments& moments, const std::string& raw,
-                         std::vector<std::int64_t> dims) {
+std::string Standardised(Builder& builder, const data::Moments& moments, const std::string& raw, const Dims& dims) {
   const Columns columns = ColumnsOf(moments);
-  dims.insert(dims.begin(), 1);
   const std::string centred = builder.Node("Sub", {raw, builder.Floats("input.mean", dims, columns.shift)});
   const std::string scaled = builder.Node("Mul", {centred, builder.Floats("input.scale", dims, columns.scale)});
   const std::string held =
@@ -42,13 +41,13 @@ std::string Shown(Builder& builder, const data::View& view, const std::string& i
   std::string value = image;
   if (!view.means.empty()) {
     const bool by_place = view.means.size() > static_cast<std::size_t>(shape[0]);
-    const Dims dims = by_place ? Dims{1, shape[0], shape[1], shape[2]} : Dims{1, shape[0], 1, 1};
+    const Dims dims = by_place ? shape : Dims{shape[0], 1, 1};
     value = builder.Node("Sub", {value, builder.Floats("input.means", dims, view.means)});
   }
   if (!view.deviations.empty()) {
     std::vector<float> inverses;
     for (const float deviation : view.deviations) inverses.push_back(1 / deviation);
-    value = builder.Node("Mul", {value, builder.Floats("input.inverses", {1, shape[0], 1, 1}, std::move(inverses))});
+    value = builder.Node("Mul", {value, builder.Floats("input.inverses", {shape[0], 1, 1}, std::move(inverses))});
   }
   if (view.crop == 0) return value;
   const auto side = static_cast<std::int64_t>(view.crop);

@@ -1,0 +1,90 @@
+// All-reduce: every update is made from the sum of all workers' gradients, so that all keep the same parameters and N
+// workers of batch b are one worker of batch N · b.
+
+#include "strategy/exchange.h"
+#include "strategy/strategy.h"
+
+namespace freshet::strategy {
+namespace {
+
+class AllReduce final : public Strategy {
+ public:
+  AllReduce(const StrategyOptions& options, const World& world, optimize::Gradient gradient, Exchange exchange)
+      : Strategy(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
+    workspace_.threads = options.threads;
+  }
+
+  void Save(std::vector<data::Tensor>& tensors) const override { exchange_.Save(tensors); }
+  Result<void> Load(const data::TensorFile& file) override { return exchange_.Load(file); }
+
+ protected:
+  Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
+                        std::span<float> scores) override {
+    const model::Model& model = world_.model;
+    model.Observe(world_.parameters, options_.whole ? piece : mine, world_.optimizer);
+    const auto begun = world_.clock.Now();
+    gradient_.Clear();
+    workspace_.step = world_.optimizer.step();
+    exchange_.Begin(gradient_, mine.rows);
+    double loss = 0;
+    const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows);
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
+      if (part + 1 == parts) workspace_.finished = [&](std::size_t block) { exchange_.Finished(gradient_, block); };
+      loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, gradient_,
+                                    scores.subspan(first * model.scores(), (last - first) * model.scores()));
+      workspace_.finished = nullptr;
+    }
+    const auto computed = world_.clock.Now();
+    TRY(exchange_.Finish(gradient_));
+    TRY(MakeRoom());
+    const auto exchanged = world_.clock.Now();
+    model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
+    times_.compute += base::Seconds(computed - begun);
+    times_.exchange += base::Seconds(exchanged - computed);
+    times_.apply += base::Seconds(world_.clock.Now() - exchanged);
+    times_.bytes_dense = exchange_.bytes_dense();
+    return loss;
+  }
+
+ private:
+  // Others may have met features that this worker has not: gives them their place.
+  Result<void> MakeRoom() {
+    std::uint32_t top = 0;
+    bool missing = false;
+    for (std::size_t b = 0; b < gradient_.blocks.size(); ++b)
+      for (const std::uint32_t row : gradient_.blocks[b].touched()) {
+        top = std::max(top, row);
+        missing = missing || row >= world_.parameters.rows(b);
+      }
+    if (!missing) return {};
+    const std::uint32_t offsets[] = {0, 1}, indices[] = {top};
+    const float zero[] = {0};
+    data::Batch one;
+    one.rows = 1;
+    one.labels = zero;
+    one.offsets = offsets;
+    one.indices = indices;
+    one.values = zero;
+    TRY(world_.model.Prepare(world_.parameters, one));
+    return world_.optimizer.Follow(world_.parameters);
+  }
+
+  optimize::Gradient gradient_;
+  Exchange exchange_;
+  model::Workspace workspace_;
+};
+
+}  // namespace
+
+Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+  if (!options.whole && world.optimizer.name() == "adaptive")
+    return Error{Code::kInvalid,
+                 "--optimizer adaptive learns the size of features from the rows it sees, which differ from worker to "
+                 "worker with --split bytes; use adagrad, adam, momentum, sgd or ftrl, or --split rows"};
+  Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model));
+  optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
+  return StrategyPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
+}
+
+}  // namespace freshet::strategy

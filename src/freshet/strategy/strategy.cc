@@ -1,0 +1,80 @@
+#include "strategy/strategy.h"
+
+#include <algorithm>
+
+namespace freshet::strategy {
+namespace {
+
+// The registry: one line for each way of meeting, which has one file of its own.
+struct Entry {
+  std::string_view name;
+  Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
+};
+constexpr Entry kRegistry[] = {{"allreduce", MakeAllReduce}, {"average", MakeAverage}, {"groups", MakeGroups}};
+
+}  // namespace
+
+std::vector<std::string> Strategy::Kinds() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
+  const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
+  if (options.batch < workers)
+    return Error{Code::kInvalid, Str("--batch ", options.batch, " has no row for some of ", workers,
+                                     " workers; give at least ", workers)};
+  if (options.every == 0 || options.accumulate == 0 || options.group < 1 || options.power_rank < 1)
+    return Error{Code::kInvalid, "--every, --accumulate, --group and --power-rank must be at least 1"};
+  for (const Entry& entry : kRegistry)
+    if (entry.name == options.kind) return entry.make(options, world);
+  return Error{Code::kInvalid, Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
+}
+
+std::size_t Strategy::piece() const {
+  const auto workers = static_cast<std::size_t>(size());
+  const std::size_t rows = options_.batch * updates();
+  return options_.whole ? rows : std::max<std::size_t>(rows / workers, 1);
+}
+
+data::Batch Strategy::Share(const data::Batch& piece) const {
+  if (!options_.whole) return piece;
+  return piece.Slice(fabric::ChunkBegin(piece.rows, rank(), size()), fabric::ChunkBegin(piece.rows, rank() + 1, size()));
+}
+
+// What everybody must know before an update: the weight of all rows, and what is asked.
+Result<double> Strategy::Agree(const data::Batch& mine) {
+  float shared[4] = {0, static_cast<float>(mine.rows), asked_stop_ ? 1.0f : 0.0f, asked_save_ ? 1.0f : 0.0f};
+  for (std::size_t r = 0; r < mine.rows; ++r) shared[0] += mine.weight(r);
+  const auto begun = world_.clock.Now();
+  TRY(world_.collectives.AllReduce(shared));
+  times_.wait += base::Seconds(world_.clock.Now() - begun);
+  everyone_dry_ = shared[1] == 0;
+  stop_agreed_ = shared[2] > 0;
+  save_agreed_ = shared[3] > 0;
+  return shared[0];
+}
+
+Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  const double weight = TRY(Agree(mine));
+  if (everyone_dry_) return 0.0;
+  const std::uint64_t sent = world_.collectives.fabric().bytes_sent();
+  const double loss = TRY(Update(piece, mine, weight, scores));
+  times_.bytes_sent += world_.collectives.fabric().bytes_sent() - sent;
+  ++times_.steps;
+  times_.rows += mine.rows;
+  return loss;
+}
+
+Result<void> Strategy::EndEpoch() {
+  if (!options_.whole) {
+    const data::Batch nothing;
+    do {
+      TRY(Step(nothing, nothing, {}));
+    } while (!everyone_dry_);
+  }
+  return Settle();
+}
+
+}  // namespace freshet::strategy

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "data/tensor_file.h"
+#include "fabric/collectives.h"
+#include "model/model.h"
+
+namespace freshet::strategy {
+
+struct StrategyOptions {
+  std::string kind = "allreduce";
+  std::uint64_t batch = 32;  // rows of one update, over all workers together
+  bool whole = true;         // every worker is handed all rows and takes its share of each update; else only its own
+  int threads = 1;           // that a worker may compute with
+
+  // What is exchanged, and how.
+  std::string codec = "none";           // none, fp16, bf16, int8, one-bit, top-k, threshold, power
+  double top = 0.01;                    // top-k: share of values that travel; threshold: the least size that does
+  int power_rank = 2;                   // power: columns of the factors
+  bool factors = false;                 // dense layers travel as inputs and deltas where that is fewer bytes
+  bool overlap = true;                  // exchange what is finished while the rest is computed
+  std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of this size
+  std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
+
+  // average, groups
+  std::uint64_t every = 16;       // updates a worker makes alone between two averages
+  bool average_state = false;     // what the optimizer remembers is averaged, too
+  double block_momentum = 0;      // of the averages' own movement
+  std::uint64_t warm_start = 0;   // updates by all-reduce before averaging begins
+  int group = 2;                  // workers of a group, which all-reduce among themselves
+};
+
+// Where the time of a worker's steps went, in seconds, and what travelled.
+struct StepTimes {
+  double compute = 0, wait = 0, exchange = 0, apply = 0;  // wait: for others to be as far; exchange: the transfer itself
+  std::uint64_t steps = 0, rows = 0;
+  std::uint64_t bytes_sent = 0, bytes_dense = 0;  // dense: what the same exchange would send uncompressed, by a ring
+};
+
+// How updates made in different places meet: one object for each worker, all of which call the same things in the same
+// order. A strategy is one file and one line in the registry of strategy.cc.
+//
+// Ownership: borrows everything, which outlives it. Threads: one; starts none.
+// Failure: as the fabric's (kPeerLost, kTimeout); parameters are then in no particular state.
+class Strategy {
+ public:
+  struct World {
+    fabric::Collectives& collectives;
+    const model::Model& model;
+    optimize::Parameters& parameters;
+    optimize::Optimizer& optimizer;
+    optimize::Memory& memory;
+    const base::Clock& clock;
+  };
+  static Result<std::unique_ptr<Strategy>> Make(const StrategyOptions& options, const World& world);
+  static std::vector<std::string> Kinds();
+  virtual ~Strategy() = default;
+
+  const StrategyOptions& options() const { return options_; }
+  int rank() const { return world_.collectives.fabric().rank(); }
+  int size() const { return world_.collectives.fabric().size(); }
+
+  // How many rows Step wants at once: of all workers together when options.whole, else of this one.
+  std::size_t piece() const;
+  // This worker's share of a piece.
+  data::Batch Share(const data::Batch& piece) const;
+  // One or several updates from a piece: `mine` is this worker's share (perhaps augmented, perhaps empty), `piece` all
+  // that is known of it. Writes the scores of mine and returns its summed loss.
+  Result<double> Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
+  // The end of an epoch: takes part in the steps of those who still have rows, then brings all to the same parameters.
+  Result<void> EndEpoch();
+  // Brings all to the same parameters, for a checkpoint or an evaluation.
+  virtual Result<void> Settle() { return {}; }
+
+  // What any worker asks of all, agreed on with every step: to stop, to save.
+  void Ask(bool stop, bool save) {
+    asked_stop_ = stop;
+    asked_save_ = save;
+  }
+  bool stop_agreed() const { return stop_agreed_; }
+  bool save_agreed() const { return save_agreed_; }
+
+  const StepTimes& times() const { return times_; }
+  // What must be saved of this worker beside parameters and optimizer, and back. The tensors borrow from this.
+  virtual void Save(std::vector<data::Tensor>& tensors) const { (void)tensors; }
+  virtual Result<void> Load(const data::TensorFile& file) {
+    (void)file;
+    return {};
+  }
+
+ protected:
+  Strategy(const StrategyOptions& options, const World& world) : options_(options), world_(world) {}
+
+  // Updates of a piece: how many, and one of them. `weight` is that of the rows of all workers.
+  virtual std::size_t updates() const { return 1; }
+  virtual Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
+                                std::span<float> scores) = 0;
+
+  const StrategyOptions options_;
+  const World world_;
+  StepTimes times_;
+
+ private:
+  Result<double> Agree(const data::Batch& mine);
+
+  bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
+  bool everyone_dry_ = false;
+};
+
+using StrategyPtr = std::unique_ptr<Strategy>;
+Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world);
+Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world);
+Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world);
+
+}  // namespace freshet::strategy
