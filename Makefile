@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-slow bench bench-serve format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-slow bench bench-serve bench-network format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -43,7 +43,8 @@ test-onnx: build  ## what OpenCV and NumPy make of exported models, and freshet 
 	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET); \
 	else echo "SKIP SKIP SKIP test-onnx: python3-onnx or OpenCV could not be installed; ONNX FILES WERE NOT CHECKED"; fi
 
-test-slow: test test-asan test-tsan  ## all of these, 200 crashes of the server, then every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan  ## all of these, what networks learn, 200 crashes of the server, then every fuzz target for 20 seconds
+	@/usr/bin/python3 bench/accuracy.py
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
 	@scripts/fuzz 20
@@ -60,6 +61,11 @@ bench-serve: build  ## measures the server: beside nginx, while it trains, how f
 	@cmake --build --preset release -j $(JOBS) --target open_loop
 	@test -x build/serve-venv/bin/python || { /usr/bin/python3 -m venv build/serve-venv && build/serve-venv/bin/pip install -q fastapi uvicorn scikit-learn; } || echo "NOTE FastAPI could not be installed"
 	@/usr/bin/python3 bench/serve_bench.py
+
+bench-network: build  ## measures networks: beside PyTorch, beside their own convolutions
+	@scripts/install-deps --bench
+	@cmake --build --preset release -j $(JOBS) --target network_bench
+	@/usr/bin/python3 bench/network_bench.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

@@ -204,14 +204,14 @@ def against_itself(bench, net, rows):
     say("%s against its own convolutions" % net)
     found = json.loads(bench.run("compare", net, rows, bench.threads, bench.rounds))
     check(found["plausible"] and found["loss"] == found["loss"], "%s: wrong results" % net)
-    peak = statistics.median(found["peak"])
+    peak = max(found["peak"])  # others who use the machine can only lower it
     ratio = statistics.median(found["step"]) / statistics.median(found["alone"])
     summary = [row("%s, the step" % net, found["step"], seconds),
                row("%s, its convolutions and products alone" % net, found["alone"], seconds),
                row("%s, step by alone" % net, [ratio], times, "≤ 1.25 ×, goal 1.1", ratio <= 1.25),
                row("%s, multiply-adds in registers" % net, found["peak"], lambda value: "%.0f GFLOP/s" % (value / 1e9)),
-               row("%s, the step's share of that" % net, [found["flops"] / value / peak for value in found["step"]],
-                   percent)]
+               row("%s, the step's share of the most of these" % net,
+                   [found["flops"] / value / peak for value in found["step"]], percent)]
     layers = [[net, name, "%.1f" % (flops / 1e9) if flops else "", "%.0f ms" % (1e3 * step),
                "%.0f ms" % (1e3 * alone) if flops else "", percent(flops / step / peak) if flops else ""]
               for name, (flops, step, alone) in parts(found["layers"])]
@@ -266,7 +266,7 @@ def whole(bench):
     print_table("A perceptron of 784-50-10, plain SGD, one thread", HEAD,
                 [*perceptron(bench, 1, 20_000, 25), *perceptron(bench, 32, 5_000, 4.5)])
     print_table("Predictions, two threads", HEAD,
-                [*predictions(bench, "alexnet", 1, 5), *predictions(bench, "alexnet", 32, 1)])
+                [*predictions(bench, "alexnet", 1, 20), *predictions(bench, "alexnet", 32, 2)])
     print_table("Images from a folder: 512 JPEG files of 256 × 256, cifar-quick at 64 × 64", HEAD,
                 waiting(bench, 512, 256, 64))
 

@@ -1,6 +1,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
+#include "fabric/threads/threads_fabric.h"
 #include "input_flags.h"
 #include "model/model_file.h"
 #include "model_flags.h"
@@ -8,6 +10,8 @@
 #include "results.h"
 #include "train/lbfgs_trainer.h"
 #include "verb.h"
+#include "worker_flags.h"
+#include "workers_view.h"
 
 namespace freshet::cli {
 namespace {
@@ -15,6 +19,7 @@ namespace {
 struct TrainFlags {
   InputFlags input;
   ModelFlags learning{ModelFlags::Use::kTraining};
+  WorkerFlags workers;
   int epochs = 0, threads = 0, patience = 0;
   std::uint64_t batch = 0, prefetch = 4;
   double holdout = 0, checkpoint_seconds = 60;
@@ -48,6 +53,8 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("deterministic", &deterministic,
                "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
+  settings.Group("Workers");
+  workers.Register(settings);
   settings.Group("Validation");
   settings.Add("holdout", &holdout, "share of rows kept back to test on", {.value = "X", .least = 0, .most = 0.9});
   settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)",
@@ -68,17 +75,27 @@ void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const dat
   ModelFlags& learning = flags.learning;
   learning.SettleDefaults(description);
   const bool network = learning.IsNetwork();
+  const auto workers = static_cast<std::uint64_t>(flags.workers.batch_per_worker ? 1 : flags.workers.workers);
   if (flags.epochs == 0)
     flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
-  if (flags.batch == 0) flags.batch = network ? 32 : 1;
+  if (flags.batch == 0) flags.batch = network ? 32 : std::max<std::uint64_t>(1, workers);
   if (network && !settings.Given("shuffle")) flags.shuffle = true;
+  if (flags.workers.scale_rate == "linear" && flags.workers.workers > 1) {
+    learning.rate *= flags.workers.workers;
+    if (!settings.Given("warmup")) learning.warmup = 500;
+  }
   // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
   if (learning.schedule == "auto") learning.schedule = flags.epochs > 1 ? "linear" : "constant";
 }
 
+// What one worker has when it is done.
 struct Outcome {
+  std::unique_ptr<model::Model> model;
+  std::optional<optimize::Parameters> parameters;
+  data::Description description;
   train::Report report;
   std::optional<train::Evaluation> test;
+  std::vector<WorkerLine> workers;
   std::uint64_t bad_rows = 0;
   double seconds = 0;
 };
@@ -90,8 +107,9 @@ std::string HowLearned(const TrainFlags& flags) {
   return Str(learning.optimizer, " at rate ", learning.rate);
 }
 
-Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model,
-                  const optimize::Parameters& parameters, const Outcome& outcome, const Curve& curve) {
+Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, const Curve& curve) {
+  const model::Model& model = *outcome.model;
+  const optimize::Parameters& parameters = *outcome.parameters;
   const train::Report& report = outcome.report;
   std::vector<Line> lines = {{"loss before learning", curve.points()}};
   if (!flags.curve.empty())
@@ -116,6 +134,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
     if (report.held_out) json["held_out"] = ToJson(*report.held_out, model);
     if (outcome.test) json["test"] = ToJson(*outcome.test, model);
     if (!flags.out.empty()) json["out"] = flags.out;
+    for (const WorkerLine& worker : outcome.workers) json["workers"].push_back(ToJson(worker));
     return Print(door.files, json.dump() + "\n");
   }
   const std::string& kind = model.config().kind == "network" ? flags.learning.model : model.config().kind;
@@ -134,6 +153,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const model::Model& model
                " rows/s while training");
   if (report.wait_seconds) out += Str(", ", Fixed(*report.wait_seconds, 3), " s of it waiting for rows");
   out += "\n";
+  out += ToText(outcome.workers);
   if (!flags.out.empty())
     out += Str("saved        ", flags.out,
                door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
@@ -153,49 +173,25 @@ std::string Fingerprint(const base::Settings& settings) {
   return kept;
 }
 
-Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  TrainFlags flags;
-  base::Settings settings;
-  flags.Register(settings);
-  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  const auto started = door.clock.Now();
-  base::ThreadPool pool(Threads(flags.threads));
-  const base::Env env = door.env(pool);
-  if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
-  if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
-  const bool to_file = !flags.out.empty() && !door.files.IsDevice(flags.out);
-  const std::string lock_path = flags.out + ".lock";
-  const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
+// What all workers of a process begin with.
+struct Start {
+  const TrainFlags& flags;
+  data::Description description = {};
+  model::ModelConfig config = {};
+  const optimize::Parameters* weights = nullptr;  // of an earlier model
+  std::string fingerprint = {};
+  bool whole = true;
+  std::uint64_t batch = 1;
+};
 
-  optimize::HeapMemory memory;
-  TRY(flags.learning.ChooseTask(door.files, flags.input));
-  data::Description description;
-  std::optional<model::TrainedModel> earlier;
-  if (!flags.from.empty()) {
-    earlier = TRY(model::LoadModel(door.files, flags.from, memory));
-    description = earlier->description;
-    flags.learning.model = earlier->model->config().kind;
-    flags.learning.loss = earlier->model->config().loss;
-  }
-  auto source = TRY(flags.input.Open(env, description));
-  if (!earlier) TRY(flags.input.FindAllClasses(env, description));
-  SettleDefaults(flags, settings, description);
-  if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, description));
-  if (!flags.learning.IsNetwork() && (flags.input.crop > 0 || flags.input.mirror || settings.Given("subtract-mean")))
-    return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
-  const auto model =
-      TRY(model::Model::Make(earlier ? earlier->model->config() : TRY(flags.learning.Config(description))));
-  const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
-  auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
-  if (earlier) parameters.CopyFrom(earlier->parameters);
-
-  ProgressView view(flags.quiet, door.clock);
+train::TrainOptions OptionsOf(Door& door, const Start& start) {
+  const TrainFlags& flags = start.flags;
   train::TrainOptions options;
   options.epochs = flags.epochs;
-  options.batch = flags.batch;
+  options.batch = start.batch;
   options.deterministic = flags.deterministic;
   options.shuffle = flags.shuffle;
-  if (flags.learning.IsNetwork()) options.shuffle_window_bytes = 64 << 20;
+  if (start.config.kind == "network") options.shuffle_window_bytes = 64 << 20;
   options.mirror = flags.input.mirror;
   options.prefetch = flags.prefetch;
   options.seed = flags.learning.seed;
@@ -205,43 +201,162 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   options.scratch_directory = flags.scratch;
   options.checkpoint_path = flags.checkpoint;
   options.checkpoint_seconds = flags.checkpoint_seconds;
-  options.fingerprint = Fingerprint(settings);
-  options.progress = [&](const train::Progress& progress) { view.Show(progress); };
+  options.fingerprint = start.fingerprint;
   options.stop = &door.stop;
+  return options;
+}
+
+// Trains as one worker, or alone when there is nobody to meet. `source` is what was opened to learn of the data; others
+// open their own.
+Result<Outcome> Work(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                     std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives, ProgressView* view) {
+  const base::Env env = door.env(pool);
+  const TrainFlags& flags = start.flags;
+  Outcome outcome;
+  outcome.description = start.description;
+  if (source == nullptr) {
+    InputFlags input = flags.input;
+    if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
+    source = TRY(input.Open(env, outcome.description));
+  }
+  outcome.model = TRY(model::Model::Make(start.config));
+  const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
+  // Who exchanges parameters keeps nothing beside them.
+  outcome.parameters = TRY(outcome.model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
+  optimize::Parameters& parameters = *outcome.parameters;
+  if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
+  TRY(optimizer->Follow(parameters));
+  train::TrainOptions options = OptionsOf(door, start);
+  if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
+  std::unique_ptr<strategy::Strategy> strategy;
+  if (collectives != nullptr) {
+    strategy::StrategyOptions how = flags.workers.strategy;
+    how.batch = start.batch;
+    how.whole = start.whole;
+    how.threads = pool.width();
+    strategy =
+        TRY(strategy::Strategy::Make(how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock}));
+    options.strategy = strategy.get();
+  }
+  outcome.report =
+      TRY(flags.learning.optimizer == "lbfgs"
+              ? train::TrainByLbfgs(env, options, *outcome.model, parameters, outcome.description, *source,
+                                    flags.learning.l2)
+              : train::Trainer(env, options, *outcome.model, parameters, *optimizer, outcome.description).Run(*source));
+  outcome.bad_rows = BadRows(*source);
+  if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
+  return outcome;
+}
+
+// N workers in this process, each a thread with its share of the cores.
+Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads,
+                             ProgressView* view) {
+  const int count = start.flags.workers.workers;
+  fabric::ThreadsOptions how;
+  how.timeout = std::chrono::minutes(10);  // for a worker that reads or saves; one that fails says so at once
+  fabric::ThreadsGroup group(count, door.clock, how);
+  std::vector<std::optional<Result<Outcome>>> outcomes(static_cast<std::size_t>(count));
+  {
+    std::vector<std::jthread> workers;
+    for (int rank = 0; rank < count; ++rank)
+      workers.emplace_back([&, rank] {
+        base::ThreadPool pool(std::max(threads / count, 1));
+        fabric::Fabric& fabric = group.member(rank);
+        const auto work = [&]() -> Result<Outcome> {
+          fabric::Collectives collectives(fabric, TRY(start.flags.workers.Collectives()));
+          if (start.flags.workers.calibrate) TRY(collectives.Calibrate(door.clock));
+          return Work(door, start, memory, pool, nullptr, &collectives, rank == 0 ? view : nullptr);
+        };
+        auto outcome = work();
+        if (!outcome.ok()) fabric.Abort(outcome.error());
+        outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
+      });
+  }
+  for (auto& outcome : outcomes)  // the first cause, not those who lost a peer by it
+    if (!outcome->ok() && outcome->error().code != Code::kPeerLost) return std::move(*outcome);
+  return std::move(*outcomes[0]);
+}
+
+Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env, Outcome& outcome) {
+  InputFlags test;
+  test.data = {flags.test};
+  test.reader.grow = false;
+  test.reader.labelled = flags.input.reader.labelled;
+  test.reader.max_bad_rows = flags.input.reader.max_bad_rows;
+  const auto rows = TRY(test.Open(env, outcome.description));
+  outcome.test = TRY(train::Evaluate(env, *outcome.model, *outcome.parameters, outcome.description, *rows, &door.stop));
+  return {};
+}
+
+// What cannot be done together is refused before anything is read.
+Result<void> CheckTogether(const TrainFlags& flags) {
+  if (flags.workers.workers == 0) return {};
+  if (flags.learning.optimizer == "lbfgs") return Error{Code::kInvalid, "--workers does not go with --optimizer lbfgs"};
+  for (const std::string& path : flags.input.data)
+    if (path == "-")
+      return Error{Code::kInvalid, "--workers needs files that each worker can open, not standard input"};
+  return {};
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  TRY(CheckTogether(flags));
+  const auto started = door.clock.Now();
+  const int threads = Threads(flags.threads), workers = std::max(flags.workers.workers, 1);
+  base::ThreadPool pool(threads);
+  const base::Env env = door.env(pool);
+  if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
+  if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
+  const bool to_file = !flags.out.empty() && !door.files.IsDevice(flags.out);
+  const std::string lock_path = flags.out + ".lock";
+  const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
+
+  optimize::HeapMemory memory;
+  TRY(flags.learning.ChooseTask(door.files, flags.input));
+  Start start{.flags = flags};
+  std::optional<model::TrainedModel> earlier;
+  if (!flags.from.empty()) {
+    earlier = TRY(model::LoadModel(door.files, flags.from, memory));
+    start.description = earlier->description;
+    start.weights = &earlier->parameters;
+    flags.learning.model = earlier->model->config().kind;
+    flags.learning.loss = earlier->model->config().loss;
+  }
+  auto source = TRY(flags.input.Open(env, start.description));
+  if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
+  SettleDefaults(flags, settings, start.description);
+  if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, start.description));
+  if (!flags.learning.IsNetwork() && (flags.input.crop > 0 || flags.input.mirror || settings.Given("subtract-mean")))
+    return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
+  start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description));
+  start.batch = flags.workers.GlobalBatch(flags.batch, workers);
+  const data::Description& description = start.description;
+  start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
+  start.fingerprint = Fingerprint(settings);
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint))
     TRY(door.files.Remove(flags.checkpoint));
 
-  Outcome outcome;
-  auto trained = flags.learning.optimizer == "lbfgs"
-                     ? train::TrainByLbfgs(env, options, *model, parameters, description, *source, flags.learning.l2)
-                     : train::Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+  ProgressView view(flags.quiet, door.clock);
+  auto worked = flags.workers.workers == 0 ? Work(door, start, memory, pool, std::move(source), nullptr, &view)
+                                           : WorkTogether(door, start, memory, threads, &view);
   view.Done();
-  outcome.report = TRY(std::move(trained));
-  outcome.bad_rows = BadRows(*source);
-  if (outcome.report.rows == 0 && outcome.report.epochs == 0)
+  Outcome outcome = TRY(std::move(worked));
+  if ((outcome.report.rows == 0 && outcome.report.epochs == 0) || outcome.report.progressive.rows() == 0)
     return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
-  if (outcome.report.progressive.rows() == 0)
-    return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
-
   if (!flags.out.empty()) {
-    TRY(model::SaveModel(door.files, flags.out, *model, parameters, description,
+    TRY(model::SaveModel(door.files, flags.out, *outcome.model, *outcome.parameters, outcome.description,
                          {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
   }
   if (to_file)
     TRY(base::WriteAtomic(door.files, flags.out + ".toml",
                           [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
-  if (!flags.test.empty()) {
-    InputFlags test;
-    test.data = {flags.test};
-    test.reader.grow = false;
-    test.reader.labelled = flags.input.reader.labelled;
-    test.reader.max_bad_rows = flags.input.reader.max_bad_rows;
-    const auto rows = TRY(test.Open(env, description));
-    outcome.test = TRY(train::Evaluate(env, *model, parameters, description, *rows, &door.stop));
-  }
+  if (!flags.test.empty()) TRY(Evaluate(door, flags, env, outcome));
   if (to_file) (void)door.files.Remove(lock_path);
   outcome.seconds = base::Seconds(door.clock.Now() - started);
-  return Show(door, flags, *model, parameters, outcome, view.curve());
+  return Show(door, flags, outcome, view.curve());
 }
 
 }  // namespace

@@ -27,7 +27,9 @@ std::string ProgramCommit() { return FRESHET_COMMIT; }
 std::string VersionText() {
   return Str(
       "freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
-      "\nmodels: linear, factorization, fm, kmeans\nformats: libsvm, csv, vw, ratings, idx, cifar10; gzip, xz, zstd\n");
+      "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
+      "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
+      "\nfabrics: threads, tcp\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {

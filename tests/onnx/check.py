@@ -260,6 +260,7 @@ def main():
         check_that_a_difference_shows()
         check_trained("mlp", (1, 28, 28))
         check_trained("lenet5", (1, 28, 28), "--subtract-mean", "pixel")
+        check_trained("lenet5", (1, 28, 28), "--crop", "24")
         os.chdir("/")
     if failures:
         sys.exit(f"{len(failures)} of the files do not say what the model does: " + "; ".join(failures))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +20,8 @@ enum class Algorithm {
   kTree,          // up a binary tree and down again, in pieces
   kHalving,       // recursive halving and doubling, for any number of members
   kHierarchical,  // within each host, then across hosts, then within
-  kDirect,        // each member adds up its own chunk from all others, then hands it to all: best where memory is shared
-  kNative,        // the engine's own
+  kDirect,  // each member adds up its own chunk from all others, then hands it to all: best where memory is shared
+  kNative,  // the engine's own
 };
 std::string_view NameOf(Algorithm algorithm);
 Result<Algorithm> AlgorithmOf(std::string_view name);
@@ -48,7 +49,7 @@ class Collectives {
  public:
   struct Options {
     Algorithm algorithm = Algorithm::kAuto;
-    AlgorithmTable table;                  // for kAuto; empty: a fixed one that suits the fabric
+    AlgorithmTable table = {};             // for kAuto; empty: a fixed one that suits the fabric
     std::size_t piece_bytes = 256 * 1024;  // of pipelined algorithms
   };
   explicit Collectives(Fabric& fabric);
@@ -87,6 +88,9 @@ class Collectives {
 
  private:
   struct State;
+  // At once, or after what was started.
+  Result<void> Run(const std::function<Result<void>(Tag)>& operation);
+
   Fabric& fabric_;
   Options options_;
   std::shared_ptr<State> state_;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -91,5 +92,7 @@ class Fabric {
 
 inline std::span<const std::byte> AsBytes(std::span<const float> values) { return std::as_bytes(values); }
 inline std::span<std::byte> AsBytes(std::span<float> values) { return std::as_writable_bytes(values); }
+inline std::span<const std::byte> AsBytes(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
+inline std::span<std::byte> AsBytes(std::vector<float>& values) { return std::as_writable_bytes(std::span(values)); }
 
 }  // namespace freshet::fabric

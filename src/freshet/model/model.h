@@ -98,6 +98,11 @@ class Model {
                      optimize::Optimizer& optimizer, Workspace& workspace) const;
   // A gradient with a place for every block.
   virtual Result<optimize::Gradient> NewGradient(optimize::Memory& memory) const;
+  // Can the gradient of this block be had as factors (BlockGradient::WantFactors)?
+  virtual bool GivesFactors(std::size_t block) const {
+    (void)block;
+    return false;
+  }
   // Does it learn from labels?
   virtual bool Supervised() const { return true; }
 

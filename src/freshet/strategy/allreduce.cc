@@ -25,7 +25,7 @@ class AllReduce final : public Strategy {
     const auto begun = world_.clock.Now();
     gradient_.Clear();
     workspace_.step = world_.optimizer.step();
-    exchange_.Begin(gradient_, mine.rows);
+    exchange_.Begin(gradient_);
     double loss = 0;
     const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows);
     for (std::size_t part = 0; part < parts; ++part) {
@@ -36,7 +36,7 @@ class AllReduce final : public Strategy {
       workspace_.finished = nullptr;
     }
     const auto computed = world_.clock.Now();
-    TRY(exchange_.Finish(gradient_));
+    TRY(exchange_.Finish(gradient_, world_.parameters));
     TRY(MakeRoom());
     const auto exchanged = world_.clock.Now();
     model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
@@ -84,6 +84,7 @@ Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy
                  "worker with --split bytes; use adagrad, adam, momentum, sgd or ftrl, or --split rows"};
   Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
+  exchange.Begin(gradient);
   return StrategyPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
 }
 

@@ -70,14 +70,17 @@ Result<void> Averager::Run() {
 
 void Averager::Save(std::vector<data::Tensor>& tensors) const {
   if (momentum_ == 0) return;
-  tensors.push_back(data::Tensor::Of("average.before", before_));
-  tensors.push_back(data::Tensor::Of("average.velocity", velocity_));
+  const auto add = [&](std::string name, std::span<const float> values) {
+    tensors.push_back({std::move(name), data::DType::kF32, {values.size()}, std::as_bytes(values)});
+  };
+  add("average.before", before_);
+  add("average.velocity", velocity_);
 }
 
 Result<void> Averager::Load(const data::TensorFile& file) {
   if (momentum_ == 0) return {};
-  before_ = TRY(file.Floats("average.before"));
-  velocity_ = TRY(file.Floats("average.velocity"));
+  before_ = TRY(file.Values<float>("average.before"));
+  velocity_ = TRY(file.Values<float>("average.velocity"));
   return {};
 }
 

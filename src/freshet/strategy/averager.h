@@ -31,7 +31,7 @@ class Averager {
   const Strategy::World world_;
   const double momentum_;
   const bool with_state_;
-  std::vector<float> packed_;            // all blocks, one after another
+  std::vector<float> packed_;             // all blocks, one after another
   std::vector<float> before_, velocity_;  // with momentum
 };
 

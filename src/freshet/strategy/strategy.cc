@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace freshet::strategy {
 namespace {
@@ -40,12 +41,15 @@ std::size_t Strategy::piece() const {
 
 data::Batch Strategy::Share(const data::Batch& piece) const {
   if (!options_.whole) return piece;
-  return piece.Slice(fabric::ChunkBegin(piece.rows, rank(), size()), fabric::ChunkBegin(piece.rows, rank() + 1, size()));
+  return piece.Slice(fabric::ChunkBegin(piece.rows, rank(), size()),
+                     fabric::ChunkBegin(piece.rows, rank() + 1, size()));
 }
 
-// What everybody must know before an update: the weight of all rows, and what is asked.
+// What everybody must know before an update: the weight of all rows, what is asked, and one progress for all, since
+// rates depend on it.
 Result<double> Strategy::Agree(const data::Batch& mine) {
-  float shared[4] = {0, static_cast<float>(mine.rows), asked_stop_ ? 1.0f : 0.0f, asked_save_ ? 1.0f : 0.0f};
+  float shared[] = {0, static_cast<float>(mine.rows), asked_stop_ ? 1.0f : 0.0f, asked_save_ ? 1.0f : 0.0f,
+                    static_cast<float>(progress_)};
   for (std::size_t r = 0; r < mine.rows; ++r) shared[0] += mine.weight(r);
   const auto begun = world_.clock.Now();
   TRY(world_.collectives.AllReduce(shared));
@@ -53,7 +57,19 @@ Result<double> Strategy::Agree(const data::Batch& mine) {
   everyone_dry_ = shared[1] == 0;
   stop_agreed_ = shared[2] > 0;
   save_agreed_ = shared[3] > 0;
+  world_.optimizer.SetProgress(options_.whole ? progress_ : shared[4] / static_cast<float>(size()));
   return shared[0];
+}
+
+Result<std::vector<double>> Strategy::Sum(const std::vector<double>& mine) {
+  const auto all = TRY(world_.collectives.Gather(std::as_bytes(std::span<const double>(mine))));
+  std::vector<double> sum(mine.size(), 0), part(mine.size());
+  for (const auto& bytes : all) {
+    CHECK(bytes.size() == part.size() * sizeof(double));
+    std::memcpy(part.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  }
+  return sum;
 }
 
 Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {

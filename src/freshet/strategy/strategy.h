@@ -20,25 +20,26 @@ struct StrategyOptions {
   int threads = 1;           // that a worker may compute with
 
   // What is exchanged, and how.
-  std::string codec = "none";           // none, fp16, bf16, int8, one-bit, top-k, threshold, power
-  double top = 0.01;                    // top-k: share of values that travel; threshold: the least size that does
-  int power_rank = 2;                   // power: columns of the factors
-  bool factors = false;                 // dense layers travel as inputs and deltas where that is fewer bytes
-  bool overlap = true;                  // exchange what is finished while the rest is computed
-  std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of this size
-  std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
+  std::string codec = "none";          // none, fp16, bf16, int8, one-bit, top-k, threshold, power
+  double top = 0.01;                   // top-k: share of values that travel; threshold: the least size that does
+  int power_rank = 2;                  // power: columns of the factors
+  bool factors = false;                // dense layers travel as inputs and deltas where that is fewer bytes
+  bool overlap = true;                 // exchange what is finished while the rest is computed
+  std::size_t bucket_bytes = 4 << 20;  // gradients travel in buckets of this size
+  std::uint64_t accumulate = 1;        // parts in which a worker computes its share of an update
 
   // average, groups
-  std::uint64_t every = 16;       // updates a worker makes alone between two averages
-  bool average_state = false;     // what the optimizer remembers is averaged, too
-  double block_momentum = 0;      // of the averages' own movement
-  std::uint64_t warm_start = 0;   // updates by all-reduce before averaging begins
-  int group = 2;                  // workers of a group, which all-reduce among themselves
+  std::uint64_t every = 16;      // updates a worker makes alone between two averages
+  bool average_state = false;    // what the optimizer remembers is averaged, too
+  double block_momentum = 0;     // of the averages' own movement
+  std::uint64_t warm_start = 0;  // updates by all-reduce before averaging begins
+  int group = 2;                 // workers of a group, which all-reduce among themselves
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
 struct StepTimes {
-  double compute = 0, wait = 0, exchange = 0, apply = 0;  // wait: for others to be as far; exchange: the transfer itself
+  double compute = 0, wait = 0, exchange = 0,
+         apply = 0;  // wait: for others to be as far; exchange: the transfer itself
   std::uint64_t steps = 0, rows = 0;
   std::uint64_t bytes_sent = 0, bytes_dense = 0;  // dense: what the same exchange would send uncompressed, by a ring
 };
@@ -78,13 +79,19 @@ class Strategy {
   // Brings all to the same parameters, for a checkpoint or an evaluation.
   virtual Result<void> Settle() { return {}; }
 
-  // What any worker asks of all, agreed on with every step: to stop, to save.
+  // What is agreed on with every step: to stop or to save, when any worker asks; how far training has come (0 to 1).
   void Ask(bool stop, bool save) {
     asked_stop_ = stop;
     asked_save_ = save;
   }
   bool stop_agreed() const { return stop_agreed_; }
   bool save_agreed() const { return save_agreed_; }
+  void Forget() { stop_agreed_ = save_agreed_ = false; }
+  void SetProgress(double progress) { progress_ = progress; }
+
+  // Sums of all workers, in the order of ranks.
+  Result<std::vector<double>> Sum(const std::vector<double>& mine);
+  Result<void> Barrier() { return world_.collectives.Barrier(); }
 
   const StepTimes& times() const { return times_; }
   // What must be saved of this worker beside parameters and optimizer, and back. The tensors borrow from this.
@@ -111,6 +118,7 @@ class Strategy {
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
   bool everyone_dry_ = false;
+  double progress_ = 0;
 };
 
 using StrategyPtr = std::unique_ptr<Strategy>;

@@ -75,12 +75,14 @@ Trainer::~Trainer() {
     (void)env_.files.Remove(state_->cache_path);
 }
 
-bool Trainer::Stratified() const { return model_.config().kind == "factorization" && options_.batch == 1; }
+bool Trainer::Stratified() const {
+  return model_.config().kind == "factorization" && options_.batch == 1 && options_.strategy == nullptr;
+}
 
 bool Trainer::MayShare() const {
-  return !options_.deterministic && env_.executor.width() > 1 && model_.config().kind == "linear" &&
-         !model_.config().dense && options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() &&
-         options_.checkpoint_path.empty();
+  return options_.strategy == nullptr && !options_.deterministic && env_.executor.width() > 1 &&
+         model_.config().kind == "linear" && !model_.config().dense && options_.batch == 1 && !options_.shuffle &&
+         !options_.hold_out.any() && options_.checkpoint_path.empty();
 }
 
 Error Trainer::Diverged() const {
@@ -93,7 +95,7 @@ Error Trainer::Diverged() const {
 Result<Report> Trainer::Run(data::RowSource& source) {
   State& s = *state_;
   TRY(optimizer_.Follow(parameters_));
-  if (options_.batch > 1) s.gradient = TRY(model_.NewGradient(s.memory));
+  if (options_.batch > 1 && options_.strategy == nullptr) s.gradient = TRY(model_.NewGradient(s.memory));
   s.workspace.threads = env_.executor.width();
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
@@ -103,6 +105,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     data::RowSource* const rows = TRY(SourceFor(source, s.epoch));
     s.measured = env_.clock.Now();
     TRY(Epoch(*rows));
+    TRY(Join());
     Measure();
     s.report.epochs = s.epoch + 1;
     s.report.last_epoch = s.seen;
@@ -134,7 +137,8 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       TRY(SaveCheckpoint({}));
       --s.epoch;
     }
-    if (Stopping() && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
+    const bool stop = options_.strategy == nullptr ? Stopping() : options_.strategy->stop_agreed();
+    if (stop && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
   }
   if (s.best) parameters_.CopyFrom(*s.best);
   if (s.best || (options_.hold_out.any() && !s.report.held_out)) {  // another model than the last, or another process
@@ -157,6 +161,7 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
     if (s.cache_path.empty()) {
       s.cache_path = options_.cache_path;
       if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
+      if (!s.cache_path.empty()) s.cache_path = RankPath(s.cache_path);
       if (s.cache_path.empty())
         s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".",
                            reinterpret_cast<std::uintptr_t>(this), ".rows");
@@ -206,12 +211,13 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
 
 Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   State& s = *state_;
-  const bool direct = options_.batch == 1 && !options_.shuffle && !options_.hold_out.any();
+  const bool direct =
+      options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && options_.strategy == nullptr;
   const auto work = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
     if (direct) {
-      optimizer_.SetProgress(ProgressAt(source, rows.begin));
+      SetProgress(ProgressAt(source, rows.begin));
       TRY(TrainBatch(batch));
     } else {
       if (s.window.size() == 0) s.window_begin = ProgressAt(source, rows.begin);
@@ -237,17 +243,17 @@ Result<void> Trainer::TrainWindow(double progress, bool end_of_epoch) {
     const data::Batch mixed = s.window.Shuffled(base::Random(options_.seed + s.windows++, "shuffle"));
     // The window can be the whole epoch: the rate changes on the way, not only from window to window.
     constexpr std::size_t kPieces = 64;
-    const std::size_t piece = (mixed.rows / kPieces / options_.batch + 1) * options_.batch;
+    const std::size_t piece = (mixed.rows / kPieces / StepRows() + 1) * StepRows();
     for (std::size_t begin = 0; begin < mixed.rows; begin += piece) {
       const double share = static_cast<double>(begin) / static_cast<double>(mixed.rows);
-      optimizer_.SetProgress(s.window_begin + share * (progress - s.window_begin));
+      SetProgress(s.window_begin + share * (progress - s.window_begin));
       TRY(TrainBatch(mixed.Slice(begin, std::min(begin + piece, mixed.rows))));
     }
     s.window.Clear();
     return {};
   }
-  const std::size_t due = end_of_epoch ? s.window.size() : s.window.size() / options_.batch * options_.batch;
-  optimizer_.SetProgress(progress);
+  const std::size_t due = end_of_epoch ? s.window.size() : s.window.size() / StepRows() * StepRows();
+  SetProgress(progress);
   TRY(TrainBatch(s.window.batch().Slice(0, due)));
   s.window.DropFront(due);
   return {};
@@ -259,29 +265,35 @@ double Trainer::ProgressAt(const data::RowSource& source, const data::Position& 
 
 Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   State& s = *state_;
-  s.scores.resize(batch.rows * model_.scores());
   const auto begun = env_.clock.Now();
-  double loss = 0;
   const bool alone = options_.batch == 1 || model_.config().kind == "kmeans";  // k-means has a rule of its own
   const bool shown = description_.view.any() || options_.mirror;
-  const std::size_t most = alone && !shown ? batch.rows : std::max<std::size_t>(options_.batch, 1);
+  const std::size_t most = options_.strategy == nullptr && alone && !shown ? batch.rows : StepRows();
   for (std::size_t begin = 0; begin < batch.rows; begin += most) {
-    const std::size_t end = std::min<std::size_t>(begin + most, batch.rows);
-    data::Batch part = batch.Slice(begin, end);
-    const std::span out(s.scores.data() + begin * model_.scores(), part.rows * model_.scores());
+    const data::Batch piece = batch.Slice(begin, std::min<std::size_t>(begin + most, batch.rows));
+    data::Batch mine = options_.strategy == nullptr ? piece : options_.strategy->Share(piece);
+    s.scores.resize(mine.rows * model_.scores());
     if (shown) {
-      s.shown.resize(part.rows * s.augment->width());
-      s.augment->ForTraining(part, static_cast<std::uint64_t>(s.epoch), s.shown.data());
-      part.dense = s.shown.data();
-      part.width = s.augment->width();
+      s.shown.resize(mine.rows * s.augment->width());
+      s.augment->ForTraining(mine, static_cast<std::uint64_t>(s.epoch), s.shown.data());
+      mine.dense = s.shown.data();
+      mine.width = s.augment->width();
     }
-    loss +=
-        alone ? model_.Update(parameters_, part, optimizer_, s.workspace, out, Sharing::kAlone) : TrainStep(part, out);
+    double loss = 0;
+    if (options_.strategy != nullptr) {
+      const bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds;
+      options_.strategy->Ask(Stopping(), due && options_.strategy->rank() == 0);
+      loss = TRY(options_.strategy->Step(piece, mine, s.scores));
+    } else {
+      loss = alone ? model_.Update(parameters_, mine, optimizer_, s.workspace, s.scores, Sharing::kAlone)
+                   : TrainStep(mine, s.scores);
+    }
+    s.seen.Add(mine, s.scores, loss);
+    s.report.rows += mine.rows;
+    if (!std::isfinite(s.seen.total_loss())) return Diverged();
+    if (!ReadsAll() && options_.strategy->stop_agreed()) return Stopped();
   }
   s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
-  s.seen.Add(batch, s.scores, loss);
-  s.report.rows += batch.rows;
-  if (!std::isfinite(s.seen.total_loss())) return Diverged();
   return {};
 }
 
@@ -349,12 +361,17 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
   State& s = *state_;
   s.position = position;
   Show(source.Fraction(position));
-  const bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds;
-  if (!options_.checkpoint_path.empty() && (Stopping() || due)) {
+  bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds, stop = Stopping();
+  if (options_.strategy != nullptr) {  // all must do the same; who reads rows of its own saves at the end of an epoch
+    due = ReadsAll() && options_.strategy->save_agreed();
+    stop = ReadsAll() && options_.strategy->stop_agreed();
+  }
+  if (!options_.checkpoint_path.empty() && (stop || due)) {
     Measure();
     TRY(SaveCheckpoint(position));
+    if (options_.strategy != nullptr) options_.strategy->Forget();
   }
-  if (Stopping()) return Stopped();
+  if (stop) return Stopped();
   return {};
 }
 

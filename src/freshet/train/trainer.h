@@ -12,6 +12,7 @@
 #include "data/prefetch.h"
 #include "data/source.h"
 #include "model/model.h"
+#include "strategy/strategy.h"
 #include "train/evaluation.h"
 #include "train/window.h"
 
@@ -53,6 +54,7 @@ struct TrainOptions {
   std::string scratch_directory = "/tmp";
   std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
+  strategy::Strategy* strategy = nullptr;         // one of several workers, who meet by it; null: alone
   std::string fingerprint;                        // of what must be the same when a run is resumed
   std::function<void(const Progress&)> progress;  // after every block; called from training threads, one at a time
   const std::atomic<bool>* stop = nullptr;        // set: checkpoint and return kStopped
@@ -81,6 +83,9 @@ struct Report {
 // threads share (strata.h): deterministic too; their rows are parsed by one thread, since training then takes them all.
 // Networks train on the calling thread, whose kernels use all threads, while others read ahead.
 //
+// With a strategy, several trainers (threads, processes, machines) train one model: all run the same calls in the same
+// order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it.
+//
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if
 //            there is a path for one. Blocks the calling thread until training ends; not to be called from a task of
@@ -107,6 +112,15 @@ class Trainer {
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
   double TrainStep(const data::Batch& batch, std::span<float> scores);
+  void SetProgress(double progress);
+  std::size_t StepRows() const;
+  bool ReadsAll() const { return options_.strategy == nullptr || options_.strategy->options().whole; }
+  Result<void> Join();
+  Result<void> JoinEvaluation(Evaluation& evaluation);
+  std::string RankPath(const std::string& path) const;
+  std::string PartPath(std::uint64_t step) const;
+  Result<void> SavePart();
+  Result<void> LoadPart(std::uint64_t step);
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);

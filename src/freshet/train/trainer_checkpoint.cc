@@ -28,7 +28,13 @@ std::string FirstDifference(const std::string& then, const std::string& now) {
 Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   State& s = *state_;
   TRY(env_.faults.Hit("checkpoint.save"));
+  if (options_.strategy != nullptr) {
+    TRY(SavePart());
+    s.checkpointed = env_.clock.Now();
+    if (options_.strategy->rank() != 0) return {};
+  }
   Json json;
+  json["workers"] = options_.strategy == nullptr ? 0 : options_.strategy->size();
   json["fingerprint"] = options_.fingerprint;
   json["epoch"] = s.epoch;
   json["position"] = ToJson(position);
@@ -78,6 +84,9 @@ Result<bool> Trainer::LoadCheckpoint() {
     if (json.at("fingerprint") != options_.fingerprint)
       return unusable(Str("written by a run with other settings (",
                           FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
+    const int workers = options_.strategy == nullptr ? 0 : options_.strategy->size();
+    if (json.value("workers", 0) != workers)
+      return unusable(Str("written by ", json.value("workers", 0), " workers, now ", workers));
     s.epoch = json.at("epoch");
     s.position = PositionFrom(json.at("position"));
     s.windows = json.at("windows");
@@ -98,13 +107,15 @@ Result<bool> Trainer::LoadCheckpoint() {
     TRY(optimizer_.Follow(parameters_));
     TRY(model::LoadBlocks(file, Part::kRows, "state.", optimizer_.state()));
     optimizer_.SetStep(json.at("step"));
+    if (options_.strategy != nullptr) TRY(LoadPart(json.at("step")));
   } catch (const Json::exception& problem) {
     return unusable(problem.what());
   }
   description_ = TRY(data::Description::Load(file));
   TRY(s.window.Load(file));
   s.report.epochs = s.epoch;
-  const std::string cached = options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path;
+  const std::string cached =
+      RankPath(options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path);
   if (s.epoch > 0 && env_.files.Exists(cached)) {
     auto cache = data::CacheReader::Open(env_.files, cached);
     if (cache.ok()) s.cache = std::move(cache).value();

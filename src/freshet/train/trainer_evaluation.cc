@@ -48,6 +48,7 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
       return {};
     }));
   }
+  if (!ReadsAll()) TRY(JoinEvaluation(held));
   if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
   s.report.held_out_losses.push_back(held.loss());
   s.report.held_out = std::move(held);

@@ -44,6 +44,8 @@ struct Trainer::State {
   int epochs_since_best = 0;
   std::optional<optimize::Parameters> best;
 
+  std::uint64_t joined_rows = 0;                // of all workers, when they last met
+  std::uint64_t saved_step = 0, part_step = 0;  // of the last checkpoint and the one before
   base::Clock::Duration started{}, checkpointed{}, measured{};
   Report report;
 };

@@ -14,12 +14,13 @@ namespace freshet::fabric {
 struct ThreadsOptions {
   std::uint64_t generation = 1;
   base::Clock::Duration timeout = std::chrono::seconds(60);  // of a Wait that names none, and of NativeAllReduce
-  std::vector<std::string> hosts;  // one per rank, to try out what depends on them; empty: "localhost" for all
-  int cores = 0;                   // that the members share; 0: those this process may use
+  std::vector<std::string> hosts = {};  // one per rank, to try out what depends on them; empty: "localhost" for all
+  int cores = 0;                        // that the members share; 0: those this process may use
 };
 
 // A group of workers in one process, each with a thread (or more) of its own. Nothing is copied on the way: a receive
-// copies or adds straight from the sender's memory, a borrow shows it, and NativeAllReduce adds up where the values lie.
+// copies or adds straight from the sender's memory, a borrow shows it, and NativeAllReduce adds up where the values
+// lie.
 //
 // A message is taken while its receiver is inside a call of the fabric (any Start…, Wait or Done will do), and a send
 // ends when it was taken: there is no buffer in between. So two members that both Send before they Receive wait for

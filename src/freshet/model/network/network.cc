@@ -116,6 +116,14 @@ class Network final : public Model {
       for (std::uint32_t row = 0; row < parameters.rows(b); ++row) touched[b].Add(row);
   }
 
+  bool GivesFactors(std::size_t block) const override {
+    std::size_t b = 0;
+    for (std::size_t layer = 0; layer < facts_.size(); b += facts_[layer++].blocks.size())
+      if (b == block && !facts_[layer].blocks.empty())
+        return graph_.layers[layer].op == Op::kDense && !graph_.layers[layer].per_step;
+    return false;
+  }
+
   Result<Gradient> NewGradient(optimize::Memory& memory) const override { return Gradient::Dense(Blocks(), memory); }
 
  protected:
@@ -183,9 +191,7 @@ class Network final : public Model {
       auto made = NewGradient(memory);
       CHECK(made.ok());
       one = std::move(made.value());
-      std::size_t b = 0;
-      for (std::size_t layer = 0; layer < facts_.size(); b += facts_[layer++].blocks.size())
-        if (graph_.layers[layer].op == Op::kDense && !graph_.layers[layer].per_step) one->blocks[b].WantFactors(true);
+      for (std::size_t b = 0; b < one->blocks.size(); ++b) one->blocks[b].WantFactors(GivesFactors(b));
     }
     return *one;
   }

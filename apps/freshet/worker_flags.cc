@@ -1,0 +1,63 @@
+#include "worker_flags.h"
+
+#include "fabric/codec.h"
+
+namespace freshet::cli {
+
+void WorkerFlags::Register(base::Settings& settings) {
+  std::vector<std::string> codecs = fabric::Codec::Names();
+  codecs.emplace_back("power");
+  settings.Add("workers", &workers, "workers in this process, each with its share of the threads (0: one, alone)",
+               {.letter = 'w', .value = "N", .least = 0, .most = 1024});
+  settings.Add("strategy", &strategy.kind, "how workers' updates meet",
+               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
+  settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
+  settings.Add("calibrate", &calibrate, "choose topologies by size from measurements made at the start");
+  settings.Add("batch-per-worker", &batch_per_worker, "--batch is of each worker, not of all together");
+  settings.Add("scale-rate", &scale_rate, "linear: the rate times the number of workers, reached by a warm-up",
+               {.value = "HOW", .choices = {"none", "linear"}});
+  settings.Add("split", &split,
+               "rows: all workers read everything and take their share of each batch, as one worker would have it; "
+               "bytes: each reads its own part of the files",
+               {.value = "HOW", .choices = {"auto", "rows", "bytes"}});
+  settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
+  settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
+               {.value = "X", .least = 0});
+  settings.Add("power-rank", &strategy.power_rank, "columns of the factors of codec power",
+               {.value = "N", .least = 1, .most = 1024});
+  settings.Add("layer-factors", &strategy.factors, "dense layers travel as inputs and deltas where that is fewer bytes");
+  settings.Add("overlap", &strategy.overlap, "exchange what is finished while the rest is computed");
+  settings.Add("bucket", &strategy.bucket_bytes, "gradients travel in buckets of so many bytes",
+               {.value = "BYTES", .least = 1});
+  settings.Add("accumulate", &strategy.accumulate, "parts in which a worker computes its share of an update",
+               {.value = "N", .least = 1});
+  settings.Add("every", &strategy.every, "average, groups: updates between two averages", {.value = "N", .least = 1});
+  settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
+  settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("warm-start", &strategy.warm_start, "average: updates by all-reduce before averaging begins",
+               {.value = "N"});
+  settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+  settings.Add("trace", &trace, "write where the time of all workers went, for chrome://tracing or Perfetto",
+               {.value = "FILE"});
+}
+
+std::uint64_t WorkerFlags::GlobalBatch(std::uint64_t batch, int count) const {
+  return batch_per_worker ? batch * static_cast<std::uint64_t>(count) : batch;
+}
+
+Result<bool> WorkerFlags::Whole(bool needed) const {
+  if (split == "bytes" && needed)
+    return Error{Code::kInvalid,
+                 "--split bytes: categories, ids or moments are learned while reading, which must be the same for all "
+                 "workers; use --split rows"};
+  return split != "bytes";
+}
+
+Result<fabric::Collectives::Options> WorkerFlags::Collectives() const {
+  fabric::Collectives::Options options;
+  options.algorithm = TRY(fabric::AlgorithmOf(topology));
+  return options;
+}
+
+}  // namespace freshet::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "base/settings.h"
+#include "fabric/collectives.h"
+#include "strategy/strategy.h"
+
+namespace freshet::cli {
+
+// The flags about working together.
+struct WorkerFlags {
+  int workers = 0;
+  bool batch_per_worker = false, calibrate = false;
+  std::string split = "auto", topology = "auto", scale_rate = "none", trace;
+  strategy::StrategyOptions strategy;
+
+  void Register(base::Settings& settings);
+  // Rows of one update over all workers, by --batch and --batch-per-worker.
+  std::uint64_t GlobalBatch(std::uint64_t batch, int count) const;
+  // Do all workers read all rows, each taking its share of every update? `needed`: because names or moments are learned
+  // while reading, which must be the same everywhere.
+  Result<bool> Whole(bool needed) const;
+  Result<fabric::Collectives::Options> Collectives() const;
+};
+
+}  // namespace freshet::cli

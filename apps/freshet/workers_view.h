@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "fabric/collectives.h"
+#include "strategy/strategy.h"
+
+namespace freshet::cli {
+
+// What is shown of one worker.
+struct WorkerLine {
+  int rank = 0;
+  std::string host;
+  strategy::StepTimes times;
+};
+
+// Of all workers, by rank; all call it.
+Result<std::vector<WorkerLine>> GatherWorkers(fabric::Collectives& collectives, const strategy::StepTimes& mine);
+
+nlohmann::ordered_json ToJson(const WorkerLine& worker);
+// A table, and stragglers by name; "" for none.
+std::string ToText(const std::vector<WorkerLine>& workers);
+
+}  // namespace freshet::cli

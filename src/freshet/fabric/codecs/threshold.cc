@@ -1,0 +1,25 @@
+#include "fabric/codec_chosen.h"
+#include "fabric/codec_kinds.h"
+
+namespace freshet::fabric {
+namespace {
+
+class Threshold final : public ChosenCodec {
+ public:
+  explicit Threshold(double threshold) : least_bits_(MagnitudeBits(static_cast<float>(threshold))) {}
+  std::string_view name() const override { return "threshold"; }
+
+ private:
+  void Choose(std::span<const float> values, std::vector<std::uint32_t>& chosen) override {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (MagnitudeBits(values[i]) >= least_bits_) chosen.push_back(static_cast<std::uint32_t>(i));
+  }
+
+  const std::uint32_t least_bits_;
+};
+
+}  // namespace
+
+CodecPtr MakeThreshold(const CodecOptions& options) { return std::make_unique<Threshold>(options.threshold); }
+
+}  // namespace freshet::fabric

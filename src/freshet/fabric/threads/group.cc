@@ -1,0 +1,76 @@
+#include "fabric/threads/group.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/thread_pool.h"
+#include "fabric/threads/mailroom.h"
+#include "fabric/threads/shared_sum.h"
+
+namespace freshet::fabric {
+namespace {
+
+constexpr Patience kACoreForEach{.looks = 4000, .yields = 20};
+constexpr Patience kCrowded{.looks = 20, .yields = 20};
+
+}  // namespace
+
+Group::Group(int size, const base::Clock& clock, ThreadsOptions options)
+    : size_(size),
+      clock_(clock),
+      options_(std::move(options)),
+      cores_(options_.cores > 0 ? options_.cores : base::AvailableCores()),
+      bells_(std::make_unique<Bell[]>(static_cast<std::size_t>(size))),
+      gone_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(size))),
+      threads_(size) {
+  if (options_.hosts.empty()) options_.hosts.assign(static_cast<std::size_t>(size), "localhost");
+  CHECK(static_cast<int>(options_.hosts.size()) == size);
+  for (int rank = 0; rank < size; ++rank) mail_.push_back(std::make_unique<Mailroom>(*this, rank));
+  sum_ = std::make_unique<SharedSum>(*this);
+}
+
+Group::~Group() = default;
+
+std::string Group::Who(int rank) const { return Str("rank ", rank, " (", host(rank), ")"); }
+
+Patience Group::patience() const {
+  return threads_.load(std::memory_order_relaxed) <= cores_ ? kACoreForEach : kCrowded;
+}
+
+bool Group::AllOthersGone(int rank) const {
+  for (int other = 0; other < size_; ++other) {
+    if (other != rank && !gone(other)) return false;
+  }
+  return true;
+}
+
+void Group::Leave(int rank) {
+  gone_[static_cast<std::size_t>(rank)].store(true);
+  RingAll();
+}
+
+Error Group::Fail(Error why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_.load()) return failure_;
+    failure_ = {Code::kPeerLost, std::move(why.text)};
+    failed_.store(true);
+  }
+  RingAll();
+  return failure();
+}
+
+Error Group::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Error Group::FailForLeaving(int rank, const std::string& doing) {
+  return Fail({Code::kPeerLost, Str(Who(rank), " is gone: it left while ", doing)});
+}
+
+void Group::RingAll() const {
+  for (int rank = 0; rank < size_; ++rank) bell(rank).Ring();
+}
+
+}  // namespace freshet::fabric

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace freshet::fabric {
+
+class Group;
+
+// The messages of one member: those it sends, those it waits for, and those that lie in its inbox.
+//
+// A send is a slot of the sender, pushed onto the receiver's inbox without a lock; the slot says where the bytes lie.
+// The receiver's threads, whenever they are in a call, empty the inbox, match slots with receives in order, and copy or
+// add outside the lock, straight from the sender's memory. The slot's state then tells the sender that it may go on:
+//
+//   kOpen -> kTaken -> kDone or kTooLong    the receiver took it; while kTaken its bytes are being read, or are lent
+//   kOpen -> kCancelled                     the sender gave up before; the receiver drops it when it comes across it
+//
+// A receive goes through the same states, kTaken while a thread copies for it.
+//
+// Threads, ownership, blocking, failure: as Fabric.
+class Mailroom {
+ public:
+  Mailroom(Group& group, int rank) : group_(group), rank_(rank) {}
+  Mailroom(const Mailroom&) = delete;
+  Mailroom& operator=(const Mailroom&) = delete;
+
+  Result<Transfer> Send(int to, Tag tag, std::span<const std::byte> bytes);
+  enum class Use { kCopy, kAdd, kLend };
+  Result<Transfer> Receive(int from, Tag tag, std::span<std::byte> into, Use use);
+  Result<Arrived> Wait(Transfer transfer, base::Clock::Duration timeout);
+  bool Done(Transfer transfer);
+  void Release(Transfer lent);
+
+  // Ends everything under way; returns when no peer reads this member's memory.
+  void Close();
+
+  std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  void CountSent(std::uint64_t bytes) { bytes_sent_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  enum class State : std::uint8_t { kFree, kOpen, kTaken, kDone, kTooLong, kCancelled };
+  struct Slot {
+    std::atomic<State> state{State::kFree};
+    bool sends = false;
+    Use use = Use::kCopy;
+    std::uint64_t id = 0;
+    int owner = 0;
+    int peer = 0;
+    Tag tag = 0;
+    std::byte* bytes = nullptr;  // where they lie (sends) or go
+    std::size_t size = 0;
+    Slot* next = nullptr;    // in an inbox
+    Slot* parcel = nullptr;  // of a receive: the send it was matched with
+    Arrived arrived;
+  };
+
+  Slot* NewSlot();                   // under the lock
+  Slot* Find(Transfer transfer);     // under the lock; null when it is over
+  void Free(Slot* slot);             // under the lock
+  Slot* Match(const Slot& receive);  // under the lock: takes the first message for it, or null
+  void EmptyInbox();                 // under the lock
+  void Serve();                      // does all the copying there is to do
+  void Deliver(Slot* receive);       // the copying of one
+  void End(Slot* slot,
+           State state) const;  // the last touch of a slot by who is not its owner
+
+  static bool Final(State state) { return state >= State::kDone; }
+  bool Lost(const Slot& slot) const;  // nobody will ever end it
+  void Await(const Slot& slot, base::Clock::Duration timeout);
+  bool Cancel(Slot* slot);  // false: it has ended by itself
+  Result<Arrived> Finish(Slot* slot);
+  Error WhyNot(const Slot& slot, base::Clock::Duration timeout);
+  std::string Doing(const Slot& slot) const;
+  Result<void> Allowed(int peer) const;
+
+  Group& group_;
+  const int rank_;
+  std::atomic<Slot*> inbox_{nullptr};  // newest first
+  std::atomic<int> matched_count_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::deque<Slot> slots_;
+  std::vector<Slot*> free_;
+  std::uint64_t next_id_ = 1;
+  std::list<Slot*> open_;      // receives without a message, in the order started
+  std::list<Slot*> waiting_;   // messages without a receive, in the order they came
+  std::deque<Slot*> matched_;  // receives whose message is there, to be served
+};
+
+}  // namespace freshet::fabric

@@ -1,0 +1,82 @@
+// Parameter averaging: workers learn alone from their rows, and every so many updates all take the mean of their
+// parameters. With one update in between and plain SGD that is all-reduce; with more, less is sent. A warm start makes
+// the first updates by all-reduce, so that averaging begins in one valley.
+
+#include "strategy/averager.h"
+#include "strategy/local.h"
+
+namespace freshet::strategy {
+namespace {
+
+class Average final : public Strategy {
+ public:
+  Average(const StrategyOptions& options, const World& world, Local local, StrategyPtr warm)
+      : Strategy(options, world),
+        local_(std::move(local)),
+        averager_(world, options.block_momentum, options.average_state),
+        warm_(std::move(warm)) {}
+
+  Result<void> Settle() override {
+    if (!apart_) return {};
+    apart_ = false;
+    const auto begun = world_.clock.Now();
+    TRY(averager_.Run());
+    times_.exchange += base::Seconds(world_.clock.Now() - begun);
+    const auto workers = static_cast<std::uint64_t>(size());
+    times_.bytes_dense += 2 * (workers - 1) * averager_.floats() * sizeof(float) / workers;
+    return {};
+  }
+  void Save(std::vector<data::Tensor>& tensors) const override { averager_.Save(tensors); }
+  Result<void> Load(const data::TensorFile& file) override { return averager_.Load(file); }
+
+ protected:
+  std::size_t updates() const override { return options_.every; }
+
+  Result<double> Update(const data::Batch& piece, const data::Batch& mine, double, std::span<float> scores) override {
+    if (warm_ != nullptr && world_.optimizer.step() < options_.warm_start) return WarmUp(piece, mine, scores);
+    if (!begun_) averager_.Begin();
+    begun_ = true;
+    if (world_.model.config().kind == "kmeans") world_.model.Observe(world_.parameters, piece, world_.optimizer);
+    const auto begun = world_.clock.Now();
+    const double loss = local_.Run(mine, scores);
+    times_.compute += base::Seconds(world_.clock.Now() - begun);
+    apart_ = true;
+    TRY(Settle());
+    return loss;
+  }
+
+ private:
+  Result<double> WarmUp(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+    double loss = 0;
+    const std::uint64_t parts = options_.every;
+    const std::size_t width = world_.model.scores();
+    for (std::uint64_t part = 0; part < parts; ++part) {
+      const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
+      const std::size_t all = piece.rows * part / parts, all_end = piece.rows * (part + 1) / parts;
+      loss += TRY(warm_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
+                              scores.subspan(first * width, (last - first) * width)));
+    }
+    return loss;
+  }
+
+  Local local_;
+  Averager averager_;
+  StrategyPtr warm_;
+  bool begun_ = false, apart_ = false;
+};
+
+}  // namespace
+
+Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world) {
+  if (options.codec != "none")
+    return Error{Code::kInvalid,
+                 Str("--codec ", options.codec, " is for gradients; --strategy average sends parameters")};
+  const auto workers = static_cast<std::size_t>(world.collectives.fabric().size());
+  const std::size_t batch = std::max<std::size_t>(options.batch / workers, 1);
+  Local local(world, batch, options.threads, TRY(world.model.NewGradient(world.memory)));
+  StrategyPtr warm;
+  if (options.warm_start > 0) warm = TRY(MakeAllReduce(options, world));
+  return StrategyPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));
+}
+
+}  // namespace freshet::strategy

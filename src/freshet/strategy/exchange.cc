@@ -1,0 +1,275 @@
+#include "strategy/exchange.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "fabric/factors.h"
+#include "fabric/power.h"
+#include "fabric/sparse.h"
+
+namespace freshet::strategy {
+namespace {
+
+using fabric::CompressedAllReduce;
+using fabric::PowerAllReduce;
+using optimize::BlockGradient;
+
+// Neighbouring dense blocks that travel together.
+struct Bucket {
+  std::size_t first = 0, last = 0;                  // blocks
+  std::span<float> values;                          // from the begin of the first to the end of the last
+  std::unique_ptr<CompressedAllReduce> compressed;  // one of these, or neither
+  std::unique_ptr<PowerAllReduce> power;
+  std::size_t unfinished = 0;
+  std::optional<fabric::Collectives::Pending> pending;
+};
+
+Result<std::unique_ptr<fabric::Codec>> MakeCodec(const StrategyOptions& options) {
+  return fabric::Codec::Make(options.codec, {.fraction = options.top, .threshold = options.top});
+}
+
+void FillIfEmpty(BlockGradient& block) {
+  if (block.empty()) std::fill(block.memory().begin(), block.memory().end(), 0.0f);
+  block.SetFull();
+}
+
+fabric::SparseRows RowsOf(const BlockGradient& block) {
+  fabric::SparseRows touched;
+  std::vector<std::size_t> order(block.touched().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return block.touched()[a] < block.touched()[b]; });
+  for (const std::size_t i : order) {
+    touched.rows.push_back(block.touched()[i]);
+    const auto values = block.Values(i);
+    touched.values.insert(touched.values.end(), values.begin(), values.end());
+  }
+  return touched;
+}
+
+}  // namespace
+
+struct Exchange::Inside {
+  StrategyOptions options;
+  fabric::Collectives& collectives;
+  std::vector<optimize::Block> shapes;
+  std::vector<bool> gives_factors;
+  bool planned = false;
+  std::vector<Bucket> buckets;                                        // in the order in which backward finishes them
+  std::vector<std::size_t> bucket_of;                                 // by block; buckets.size(): none
+  std::vector<bool> as_factors;                                       // by block
+  std::vector<std::unique_ptr<CompressedAllReduce>> rows_compressed;  // by block, of models that touch rows
+  std::uint64_t bytes_dense = 0;
+
+  Inside(const StrategyOptions& o, fabric::Collectives& c, const model::Model& model)
+      : options(o), collectives(c), shapes(model.Blocks()), rows_compressed(shapes.size()) {
+    for (std::size_t b = 0; b < shapes.size(); ++b) gives_factors.push_back(model.GivesFactors(b));
+  }
+
+  int workers() const { return collectives.fabric().size(); }
+
+  void CountDense(std::size_t floats) {
+    const auto n = static_cast<std::uint64_t>(workers());
+    bytes_dense += 2 * (n - 1) * floats * sizeof(float) / n;
+  }
+
+  Result<void> Plan(const optimize::Gradient& gradient) {
+    planned = true;
+    const std::size_t share = std::max<std::size_t>(options.batch / static_cast<std::size_t>(workers()), 1);
+    as_factors.assign(shapes.size(), false);
+    bucket_of.assign(shapes.size(), shapes.size());
+    bool open = false;
+    for (std::size_t b = shapes.size(); b-- > 0;) {
+      const BlockGradient& block = gradient.blocks[b];
+      if (block.memory().empty()) continue;
+      as_factors[b] =
+          options.factors && gives_factors[b] && fabric::FactorsPay(workers(), share, shapes[b].rows, shapes[b].width);
+      const bool power = options.codec == "power" && shapes[b].rows > 1 && shapes[b].width > 1 &&
+                         PowerAllReduce::Pays(shapes[b].rows, shapes[b].width, Rank());
+      if (!open || as_factors[b] || power) buckets.emplace_back().last = b;
+      if (as_factors[b]) {
+        buckets.pop_back();
+        open = false;
+        continue;
+      }
+      Bucket& bucket = buckets.back();
+      bucket.first = b;
+      ++bucket.unfinished;
+      bucket_of[b] = buckets.size() - 1;
+      const BlockGradient& end = gradient.blocks[bucket.last];
+      const float* const begin = block.memory().data();
+      bucket.values = {const_cast<float*>(begin), end.memory().data() + end.memory().size()};
+      if (power) bucket.power = std::make_unique<PowerAllReduce>(shapes[b].rows, shapes[b].width, Rank(), b);
+      open = !power && bucket.values.size() * sizeof(float) < options.bucket_bytes;
+    }
+    for (Bucket& bucket : buckets)
+      if (options.codec != "none" && options.codec != "power")
+        bucket.compressed = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(options)), bucket.values.size());
+    return {};
+  }
+  std::size_t Rank() const { return static_cast<std::size_t>(options.power_rank); }
+
+  void Start(Bucket& bucket, optimize::Gradient& gradient) {
+    for (std::size_t b = bucket.first; b <= bucket.last; ++b) FillIfEmpty(gradient.blocks[b]);
+    CountDense(bucket.values.size());
+    if (!bucket.compressed && !bucket.power) {
+      bucket.pending = collectives.StartAllReduce(bucket.values);
+      return;
+    }
+    bucket.pending = collectives.Start([this, &bucket](fabric::Tag tag) {
+      return bucket.power ? bucket.power->Run(collectives.fabric(), tag, bucket.values)
+                          : bucket.compressed->Run(collectives.fabric(), tag, bucket.values);
+    });
+  }
+
+  Result<void> SumFactors(BlockGradient& block, std::size_t b) {
+    const auto all = TRY(fabric::GatherFactors(collectives.fabric(), collectives.NextTag(), block.inputs(),
+                                               shapes[b].width, block.deltas(), shapes[b].rows));
+    CountDense(shapes[b].rows * shapes[b].width);
+    const bool wanted = block.wants_factors();
+    block.Clear();
+    block.WantFactors(wanted);
+    for (const fabric::Factors& part : all) block.AddFactors(part.examples, part.inputs, part.deltas);
+    return {};
+  }
+
+  Result<void> SumRows(BlockGradient& block, std::size_t b, std::uint64_t rows) {
+    fabric::SparseRows touched = RowsOf(block);
+    const std::size_t width = shapes[b].width;
+    const bool grows = shapes[b].most_rows > shapes[b].rows;
+    const std::size_t most = options.whole || !grows ? rows : shapes[b].most_rows;
+    CountDense(rows * width);
+    if (options.codec == "none" || options.codec == "power") {
+      TRY(fabric::SparseAllReduce(most, width).Run(collectives.fabric(), collectives.NextTag(), touched));
+    } else {
+      TRY(SumCompressed(touched, b, rows));
+    }
+    block.Clear();
+    for (std::size_t i = 0; i < touched.rows.size(); ++i)
+      std::copy_n(&touched.values[i * width], width, block.Touch(touched.rows[i]));
+    return {};
+  }
+
+  // Touched rows through a codec: as the whole block, since what a codec held back belongs to rows not touched now.
+  Result<void> SumCompressed(fabric::SparseRows& touched, std::size_t b, std::uint64_t rows) {
+    const std::size_t width = shapes[b].width;
+    std::vector<float> all(rows * width, 0.0f);
+    for (std::size_t i = 0; i < touched.rows.size(); ++i)
+      std::copy_n(&touched.values[i * width], width, &all[touched.rows[i] * width]);
+    std::unique_ptr<CompressedAllReduce>& compressed = rows_compressed[b];
+    if (!compressed || compressed->length() != all.size()) {
+      auto larger = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(options)), all.size());
+      if (compressed && !compressed->residual().empty()) {
+        std::vector<float> residual(compressed->residual().begin(), compressed->residual().end());
+        residual.resize(all.size(), 0.0f);
+        TRY(larger->Restore(residual));
+      }
+      compressed = std::move(larger);
+    }
+    TRY(compressed->Run(collectives.fabric(), collectives.NextTag(), all));
+    touched = {};
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      const float* const values = &all[row * width];
+      if (std::all_of(values, values + width, [](float value) { return value == 0; })) continue;
+      touched.rows.push_back(row);
+      touched.values.insert(touched.values.end(), values, values + width);
+    }
+    return {};
+  }
+};
+
+Exchange::Exchange(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+Exchange::Exchange(Exchange&&) noexcept = default;
+Exchange::~Exchange() = default;
+
+Result<Exchange> Exchange::Make(const StrategyOptions& options, fabric::Collectives& collectives,
+                                const model::Model& model) {
+  if (options.codec != "power") TRY(MakeCodec(options));  // refuses what cannot be
+  auto inside = std::make_unique<Inside>(options, collectives, model);
+  const bool codec = options.codec != "none" && options.codec != "power";
+  for (const optimize::Block& block : inside->shapes)
+    if (codec && !options.whole && block.most_rows > block.rows)
+      return Error{Code::kInvalid, Str("--codec ", options.codec, " needs --split rows for a model that grows")};
+  return Exchange(std::move(inside));
+}
+
+void Exchange::Begin(optimize::Gradient& gradient) {
+  if (!inside_->planned) CHECK(inside_->Plan(gradient).ok());  // the codec was made once before
+  for (Bucket& bucket : inside_->buckets) {
+    bucket.unfinished = bucket.last - bucket.first + 1;
+    bucket.pending.reset();
+  }
+  for (std::size_t b = 0; b < gradient.blocks.size(); ++b) gradient.blocks[b].WantFactors(inside_->as_factors[b]);
+}
+
+void Exchange::Finished(optimize::Gradient& gradient, std::size_t block) {
+  Inside& in = *inside_;
+  if (!in.options.overlap || in.bucket_of[block] == in.shapes.size()) return;
+  Bucket& bucket = in.buckets[in.bucket_of[block]];
+  if (--bucket.unfinished == 0) in.Start(bucket, gradient);
+}
+
+Result<void> Exchange::Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters) {
+  Inside& in = *inside_;
+  for (Bucket& bucket : in.buckets)
+    if (!bucket.pending) in.Start(bucket, gradient);
+  for (Bucket& bucket : in.buckets) TRY(in.collectives.Wait(*bucket.pending));
+  for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
+    BlockGradient& block = gradient.blocks[b];
+    if (in.as_factors[b])
+      TRY(in.SumFactors(block, b));
+    else if (block.memory().empty())
+      TRY(in.SumRows(block, b, parameters.rows(b)));
+  }
+  return {};
+}
+
+std::uint64_t Exchange::bytes_dense() const { return inside_->bytes_dense; }
+
+void Exchange::Save(std::vector<data::Tensor>& tensors) const {
+  const auto add = [&](std::string name, std::span<const float> values) {
+    if (!values.empty())
+      tensors.push_back({std::move(name), data::DType::kF32, {values.size()}, std::as_bytes(values)});
+  };
+  const Inside& in = *inside_;
+  for (std::size_t i = 0; i < in.buckets.size(); ++i) {
+    const Bucket& bucket = in.buckets[i];
+    if (bucket.compressed) add(Str("residual.", i), bucket.compressed->residual());
+    if (!bucket.power) continue;
+    const PowerAllReduce::State& state = bucket.power->state();
+    add(Str("power.", i, ".error"), state.error);
+    add(Str("power.", i, ".q"), state.q);
+    tensors.push_back({Str("power.", i, ".position"),
+                       data::DType::kU64,
+                       {1},
+                       std::as_bytes(std::span<const std::uint64_t>(&state.position, 1))});
+  }
+  for (std::size_t b = 0; b < in.rows_compressed.size(); ++b)
+    if (in.rows_compressed[b]) add(Str("residual.rows.", b), in.rows_compressed[b]->residual());
+}
+
+Result<void> Exchange::Load(const data::TensorFile& file) {
+  Inside& in = *inside_;
+  CHECK(in.planned);
+  for (std::size_t i = 0; i < in.buckets.size(); ++i) {
+    Bucket& bucket = in.buckets[i];
+    if (bucket.compressed && !bucket.compressed->residual().empty())
+      TRY(bucket.compressed->Restore(TRY(file.Values<float>(Str("residual.", i)))));
+    if (!bucket.power) continue;
+    PowerAllReduce::State state;
+    state.error = TRY(file.Values<float>(Str("power.", i, ".error")));
+    state.q = TRY(file.Values<float>(Str("power.", i, ".q")));
+    const auto position = TRY(file.Values<std::uint64_t>(Str("power.", i, ".position")));
+    state.position = position.empty() ? 0 : position[0];
+    TRY(bucket.power->Restore(std::move(state)));
+  }
+  for (std::size_t b = 0; b < in.rows_compressed.size(); ++b) {
+    if (file.Find(Str("residual.rows.", b)) == nullptr) continue;
+    const auto residual = TRY(file.Values<float>(Str("residual.rows.", b)));
+    in.rows_compressed[b] = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(in.options)), residual.size());
+    TRY(in.rows_compressed[b]->Restore(residual));
+  }
+  return {};
+}
+
+}  // namespace freshet::strategy

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "strategy/strategy.h"
+
+namespace freshet::strategy {
+
+// Sums a gradient over all workers, in whatever form its blocks are: dense blocks in buckets, of neighbours in the
+// order in which backward finishes them, so that a bucket travels while the rest is computed; touched rows as rows;
+// factors as factors. Compression is a matter of what travels, not of who asks.
+//
+// All workers make the same calls. Begin, then Finished for blocks as they are finished (none if a worker has no rows),
+// then Finish.
+class Exchange {
+ public:
+  static Result<Exchange> Make(const StrategyOptions& options, fabric::Collectives& collectives,
+                               const model::Model& model);
+  Exchange(Exchange&&) noexcept;
+  ~Exchange();
+
+  void Begin(optimize::Gradient& gradient);
+  void Finished(optimize::Gradient& gradient, std::size_t block);
+  Result<void> Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters);
+
+  // What dense buffers would have sent so far, by a ring.
+  std::uint64_t bytes_dense() const;
+  // Residuals of compression. Load comes after the first Begin.
+  void Save(std::vector<data::Tensor>& tensors) const;
+  Result<void> Load(const data::TensorFile& file);
+
+ private:
+  struct Inside;
+  explicit Exchange(std::unique_ptr<Inside> inside);
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace freshet::strategy

@@ -1,0 +1,82 @@
+// Groups: all-reduce among the workers of a group with every update, the mean of all groups every so many updates.
+
+#include "fabric/subset.h"
+#include "strategy/averager.h"
+
+namespace freshet::strategy {
+namespace {
+
+class Groups final : public Strategy {
+ public:
+  Groups(const StrategyOptions& options, const World& world, std::unique_ptr<fabric::Subset> members,
+         std::unique_ptr<fabric::Collectives> collectives, StrategyPtr inside)
+      : Strategy(options, world),
+        members_(std::move(members)),
+        collectives_(std::move(collectives)),
+        inside_(std::move(inside)),
+        averager_(world, options.block_momentum, options.average_state) {}
+
+  Result<void> Settle() override {
+    if (!apart_) return {};
+    apart_ = false;
+    const auto begun = world_.clock.Now();
+    TRY(averager_.Run());
+    times_.exchange += base::Seconds(world_.clock.Now() - begun);
+    return {};
+  }
+  void Save(std::vector<data::Tensor>& tensors) const override {
+    inside_->Save(tensors);
+    averager_.Save(tensors);
+  }
+  Result<void> Load(const data::TensorFile& file) override {
+    TRY(inside_->Load(file));
+    return averager_.Load(file);
+  }
+
+ protected:
+  std::size_t updates() const override { return options_.every; }
+
+  Result<double> Update(const data::Batch& piece, const data::Batch& mine, double, std::span<float> scores) override {
+    if (!begun_) averager_.Begin();
+    begun_ = true;
+    double loss = 0;
+    const std::size_t width = world_.model.scores();
+    for (std::uint64_t part = 0; part < options_.every; ++part) {
+      const std::size_t first = mine.rows * part / options_.every, last = mine.rows * (part + 1) / options_.every;
+      const std::size_t all = piece.rows * part / options_.every, all_end = piece.rows * (part + 1) / options_.every;
+      loss += TRY(inside_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
+                                scores.subspan(first * width, (last - first) * width)));
+    }
+    const StepTimes& inside = inside_->times();
+    times_.compute = inside.compute;
+    times_.apply = inside.apply;
+    apart_ = true;
+    TRY(Settle());
+    return loss;
+  }
+
+ private:
+  std::unique_ptr<fabric::Subset> members_;
+  std::unique_ptr<fabric::Collectives> collectives_;
+  StrategyPtr inside_;
+  Averager averager_;
+  bool begun_ = false, apart_ = false;
+};
+
+}  // namespace
+
+Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world) {
+  fabric::Fabric& all = world.collectives.fabric();
+  if (all.size() % options.group != 0)
+    return Error{Code::kInvalid, Str("--group ", options.group, " does not divide ", all.size(), " workers")};
+  std::vector<int> ranks;
+  for (int i = 0; i < options.group; ++i) ranks.push_back(all.rank() / options.group * options.group + i);
+  auto members = std::make_unique<fabric::Subset>(all, ranks, fabric::Tag{1} << 48);
+  auto collectives = std::make_unique<fabric::Collectives>(*members);
+  const Strategy::World inner{*collectives, world.model, world.parameters, world.optimizer, world.memory, world.clock};
+  StrategyPtr inside = TRY(MakeAllReduce(options, inner));
+  return StrategyPtr(
+      std::make_unique<Groups>(options, world, std::move(members), std::move(collectives), std::move(inside)));
+}
+
+}  // namespace freshet::strategy

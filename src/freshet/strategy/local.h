@@ -1,0 +1,25 @@
+#pragma once
+
+#include "strategy/strategy.h"
+
+namespace freshet::strategy {
+
+// One worker's updates by itself: one for each row, in order, when `batch` is 1, else one from each `batch` rows.
+class Local {
+ public:
+  Local(const Strategy::World& world, std::size_t batch, int threads, optimize::Gradient gradient)
+      : world_(world), batch_(batch), gradient_(std::move(gradient)) {
+    workspace_.threads = threads;
+  }
+  double Run(const data::Batch& rows, std::span<float> scores);
+
+ private:
+  double Step(const data::Batch& rows, std::span<float> scores);
+
+  const Strategy::World world_;
+  const std::size_t batch_;
+  optimize::Gradient gradient_;
+  model::Workspace workspace_;
+};
+
+}  // namespace freshet::strategy

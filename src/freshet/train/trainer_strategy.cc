@@ -1,0 +1,71 @@
+// What a trainer does as one of several workers.
+
+#include "model/model_file.h"
+#include "train/trainer_state.h"
+
+namespace freshet::train {
+
+void Trainer::SetProgress(double progress) {
+  if (options_.strategy == nullptr)
+    optimizer_.SetProgress(progress);
+  else
+    options_.strategy->SetProgress(progress);
+}
+
+// Rows that belong to one step.
+std::size_t Trainer::StepRows() const {
+  return options_.strategy == nullptr ? static_cast<std::size_t>(options_.batch) : options_.strategy->piece();
+}
+
+// The end of an epoch: all have the same parameters, and know what all have seen.
+Result<void> Trainer::Join() {
+  if (options_.strategy == nullptr) return {};
+  TRY(options_.strategy->EndEpoch());
+  TRY(JoinEvaluation(state_->seen));
+  const auto rows = TRY(options_.strategy->Sum({static_cast<double>(state_->report.rows - state_->joined_rows)}));
+  state_->report.rows = state_->joined_rows += static_cast<std::uint64_t>(rows[0]);
+  return {};
+}
+
+Result<void> Trainer::JoinEvaluation(Evaluation& evaluation) {
+  CHECK(evaluation.Load(TRY(options_.strategy->Sum(evaluation.Save()))));
+  return {};
+}
+
+// Where a worker's own file lies beside one of rank 0.
+std::string Trainer::RankPath(const std::string& path) const {
+  const int rank = options_.strategy == nullptr ? 0 : options_.strategy->rank();
+  return rank == 0 ? path : Str(path, ".rank", rank);
+}
+
+std::string Trainer::PartPath(std::uint64_t step) const {
+  return Str(options_.checkpoint_path, ".rank", options_.strategy->rank(), ".step", step);
+}
+
+// What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint names their
+// step, so that whatever is killed when, the checkpoint that is there has its parts.
+Result<void> Trainer::SavePart() {
+  State& s = *state_;
+  TRY(options_.strategy->Settle());
+  const std::uint64_t step = optimizer_.step();
+  std::vector<data::Tensor> tensors;
+  options_.strategy->Save(tensors);
+  model::AddBlocks(optimizer_.state(), model::Part::kRows, "state.", tensors);
+  TRY(base::WriteAtomic(env_.files, PartPath(step), [&](base::OutputFile& file) {
+    return data::WriteTensors(file, tensors, {{"format", "freshet checkpoint part 1"}});
+  }));
+  TRY(options_.strategy->Barrier());
+  if (s.part_step != step && s.part_step > 0 && s.part_step != s.saved_step && env_.files.Exists(PartPath(s.part_step)))
+    TRY(env_.files.Remove(PartPath(s.part_step)));
+  if (s.saved_step != step) s.part_step = std::exchange(s.saved_step, step);
+  return {};
+}
+
+Result<void> Trainer::LoadPart(std::uint64_t step) {
+  const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, PartPath(step)));
+  TRY(options_.strategy->Load(file));
+  state_->saved_step = step;
+  return model::LoadBlocks(file, model::Part::kRows, "state.", optimizer_.state());
+}
+
+}  // namespace freshet::train
