@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   }
   freshet::cli::Door door{files, clock, log, faults, g_stop};
   const auto result = Run(door, {argv + 1, argv + argc});
-  if (result.ok()) return 0;
+  if (result.ok()) return door.exit_code;
   for (const std::string_view line : freshet::Split(result.error().text, '\n')) WriteError(Str("freshet: ", line));
-  return ExitCode(result.error().code);
+  return door.exit_code != 0 ? door.exit_code : ExitCode(result.error().code);
 }

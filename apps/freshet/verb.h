@@ -19,6 +19,7 @@ struct Door {
   base::Log& log;
   base::Faults& faults;
   const std::atomic<bool>& stop;  // set by Ctrl-C or SIGTERM
+  int exit_code = 0;              // set by a verb that answers for other processes; 0: the result says it
 
   base::Env env(base::Executor& executor) const { return {files, clock, log, executor, faults}; }
   // kStopped once somebody asked for it; for loops over blocks.
@@ -36,7 +37,7 @@ struct Verb {
   Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
 };
 
-extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport;
+extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport, kLaunch;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.

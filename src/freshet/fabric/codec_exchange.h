@@ -12,13 +12,13 @@ namespace freshet::fabric {
 // All members call it together with the same tag.
 //
 // `outgoing` gives the message for a member, each just before it is sent, so that making the next goes on while the
-// last travels; its bytes stay as they are until Exchange returns. `visit` is called for this member too, in its place,
+// last travels; its bytes stay as they are until this returns. `visit` is called for this member too, in its place,
 // with no bytes. The bytes it sees lie at any address and are gone when it returns.
 //
 // Blocking: until all have been visited and this member's messages were taken.
 // Failure:  the fabric's error, or the first of `visit`. Either aborts the fabric: the others cannot go on without this
 //           member, and nothing may be left that reads from its messages.
-Result<void> Exchange(Fabric& fabric, Tag tag, const std::function<std::span<const std::byte>(int to)>& outgoing,
-                      const std::function<Result<void>(int from, std::span<const std::byte> bytes)>& visit);
+Result<void> ExchangeInOrder(Fabric& fabric, Tag tag, const std::function<std::span<const std::byte>(int to)>& outgoing,
+                             const std::function<Result<void>(int from, std::span<const std::byte> bytes)>& visit);
 
 }  // namespace freshet::fabric

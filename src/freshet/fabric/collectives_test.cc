@@ -235,6 +235,30 @@ TEST_P(FabricSuite, AFailureComesOutWhereItIsWaitedFor) {
   });
 }
 
+TEST_P(FabricSuite, AnOperationThatAMemberStaysAwayFromEndsTheGroup) {
+  for (const Algorithm algorithm : {Algorithm::kCentral, Algorithm::kRing, Algorithm::kTree, Algorithm::kHalving,
+                                    Algorithm::kDirect, Algorithm::kHierarchical}) {
+    const GroupSpec spec{.size = 3, .timeout = std::chrono::milliseconds(30)};
+    Run(spec, [&](std::unique_ptr<Fabric>& member) {
+      SCOPED_TRACE(NameOf(algorithm));
+      Collectives collectives(*member);
+      if (member->rank() == 2) {
+        std::string text = "never comes";
+        const auto got = member->Wait(member->StartReceive(0, 1, BytesOf(text)).value(), std::chrono::seconds(60));
+        ASSERT_FALSE(got.ok());
+        EXPECT_EQ(got.error().code, Code::kPeerLost) << got.error().text;
+        return;
+      }
+      std::vector<float> values(50'000, 1.0F);
+      const Result<void> result = collectives.AllReduce(values, algorithm);
+      ASSERT_FALSE(result.ok());
+      const bool known = result.error().code == Code::kTimeout || result.error().code == Code::kPeerLost;
+      EXPECT_TRUE(known) << result.error().text;
+      EXPECT_EQ(collectives.Barrier().error().code, Code::kPeerLost);
+    });
+  }
+}
+
 TEST_P(FabricSuite, DifferentLengthsAreAnErrorOfEveryMember) {
   for (const Algorithm algorithm : {Algorithm::kCentral, Algorithm::kRing, Algorithm::kTree, Algorithm::kHalving}) {
     Run(2, [&](Fabric& fabric) {

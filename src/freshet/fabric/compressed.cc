@@ -20,7 +20,7 @@ Result<void> CompressedAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> 
   encoded_.resize(static_cast<std::size_t>(size));
   const std::span<float> mine = Chunk(values, rank, size);
   sum_.assign(mine.size(), 0.0f);
-  TRY(Exchange(
+  TRY(ExchangeInOrder(
       fabric, tag,
       [&](int to) {
         const std::span<const std::byte> encoded = Encode(to, size, Chunk(values, to, size));
@@ -34,7 +34,7 @@ Result<void> CompressedAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> 
       }));
 
   const std::span<const std::byte> encoded_sum = Encode(rank, size, sum_);
-  return Exchange(
+  return ExchangeInOrder(
       fabric, tag + 1,
       [&](int) {
         bytes_sent_ += encoded_sum.size();

@@ -28,10 +28,14 @@ Exchange::Exchange(Fabric& fabric, Tag tag, std::vector<int> ranks)
 
 Exchange::~Exchange() {
   if (failure_.has_value()) fabric_.Abort(*failure_);
+  // First what we hold of others: they may wait for it before they let go of ours.
   for (Item& item : items_) {
-    if (item.transfer.has_value() && fabric_.Wait(*item.transfer).ok() && item.lent.has_value())
-      fabric_.Release(*item.lent);
-    if (!item.transfer.has_value() && item.lent.has_value()) fabric_.Release(*item.lent);
+    if (!item.lent.has_value()) continue;
+    const bool holds = !item.transfer.has_value() || fabric_.Wait(*std::exchange(item.transfer, std::nullopt)).ok();
+    if (holds) fabric_.Release(*item.lent);
+  }
+  for (const Item& item : items_) {
+    if (item.transfer.has_value()) (void)fabric_.Wait(*item.transfer);
   }
 }
 

@@ -25,7 +25,7 @@ struct Factors {
 // input_width floats for each example and `deltas` delta_width; the widths (not both 0) are the same everywhere, the
 // number of examples may differ. Uses one tag.
 //
-// Threads: as the fabric. Blocking and failure: as Exchange; kCorrupt for bytes that are no whole examples.
+// Threads: as the fabric. Blocking and failure: as ExchangeInOrder; kCorrupt for bytes that are no whole examples.
 Result<std::vector<Factors>> GatherFactors(Fabric& fabric, Tag tag, std::span<const float> inputs,
                                            std::size_t input_width, std::span<const float> deltas,
                                            std::size_t delta_width);

@@ -21,8 +21,8 @@ namespace freshet::fabric {
 // All members make it with the same numbers; then P, Q and the result are the same bits everywhere, if they run the
 // same program. A group of one exchanges nothing and loses nothing.
 //
-// Threads: one at a time; Collectives::Start may run it on the fabric's. Blocking: as Exchange. Failure: the fabric's;
-// the values and the state are then in no particular state: restore them with the rest of the checkpoint.
+// Threads: one at a time; Collectives::Start may run it on the fabric's. Blocking: as ExchangeInOrder. Failure: the
+// fabric's; the values and the state are then in no particular state: restore them with the rest of the checkpoint.
 class PowerAllReduce {
  public:
   static constexpr Tag kTags = 2 * CompressedAllReduce::kTags;  // how many it uses, from the given one on

@@ -21,7 +21,7 @@ Result<void> SparseAllReduce::Run(Fabric& fabric, Tag tag, SparseRows& touched) 
   std::vector<SparseRows> owned = Split(touched, size);
   std::vector<std::vector<std::byte>> messages(at(size));
   SparseRows sum;
-  TRY(Exchange(
+  TRY(ExchangeInOrder(
       fabric, tag,
       [&](int to) {
         Encode(owned[at(to)], OwnedRows(to, size), messages[at(to)]);
@@ -35,7 +35,7 @@ Result<void> SparseAllReduce::Run(Fabric& fabric, Tag tag, SparseRows& touched) 
 
   std::vector<std::byte>& message = messages[at(rank)];
   Encode(sum, OwnedRows(rank, size), message);
-  TRY(Exchange(
+  TRY(ExchangeInOrder(
       fabric, tag + 1,
       [&](int) {
         bytes_sent_ += message.size();

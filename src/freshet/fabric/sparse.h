@@ -22,8 +22,8 @@ struct SparseRows {
 // block and no message takes more than that (but for a few bytes). Nobody has to decide beforehand how many that will
 // be.
 //
-// Threads:  one at a time. Blocking: as Exchange. Failure: the fabric's, or kCorrupt for bytes that are no such rows;
-// the fabric is then aborted, the rows are in no particular state.
+// Threads:  one at a time. Blocking: as ExchangeInOrder. Failure: the fabric's, or kCorrupt for bytes that are no such
+// rows; the fabric is then aborted, the rows are in no particular state.
 class SparseAllReduce {
  public:
   static constexpr Tag kTags = 2;  // how many it uses, from the given one on

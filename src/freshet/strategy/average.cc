@@ -36,7 +36,9 @@ class Average final : public Strategy {
     if (warm_ != nullptr && world_.optimizer.step() < options_.warm_start) return WarmUp(piece, mine, scores);
     if (!begun_) averager_.Begin();
     begun_ = true;
-    if (world_.model.config().kind == "kmeans") world_.model.Observe(world_.parameters, piece, world_.optimizer);
+    // What is learned by looking alone is the same for all: every worker looks at all rows it is handed.
+    if (options_.whole && (options_.batch > static_cast<std::uint64_t>(size()) || !world_.model.Supervised()))
+      world_.model.Observe(world_.parameters, piece, world_.optimizer);
     const auto begun = world_.clock.Now();
     const double loss = local_.Run(mine, scores);
     times_.compute += base::Seconds(world_.clock.Now() - begun);
@@ -73,7 +75,7 @@ Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::
                  Str("--codec ", options.codec, " is for gradients; --strategy average sends parameters")};
   const auto workers = static_cast<std::size_t>(world.collectives.fabric().size());
   const std::size_t batch = std::max<std::size_t>(options.batch / workers, 1);
-  Local local(world, batch, options.threads, TRY(world.model.NewGradient(world.memory)));
+  Local local(world, batch, !options.whole, options.threads, TRY(world.model.NewGradient(world.memory)));
   StrategyPtr warm;
   if (options.warm_start > 0) warm = TRY(MakeAllReduce(options, world));
   return StrategyPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));

@@ -17,7 +17,7 @@ double Local::Run(const data::Batch& rows, std::span<float> scores) {
 }
 
 double Local::Step(const data::Batch& rows, std::span<float> scores) {
-  world_.model.Observe(world_.parameters, rows, world_.optimizer);
+  if (observes_) world_.model.Observe(world_.parameters, rows, world_.optimizer);
   gradient_.Clear();
   workspace_.step = world_.optimizer.step();
   const double loss = world_.model.LossAndGradient(world_.parameters, rows, workspace_, gradient_, scores);

@@ -29,7 +29,7 @@ struct ThreadsOptions {
 // Threads:   as Fabric. Post starts one thread per member, at the first call; the member's destructor joins it.
 // Ownership: borrows the clock. Members may outlive the group object; each frees its share.
 // Blocking:  a send whose bytes are being copied or are lent at its deadline ends when the peer is done with them, even
-//            if that is later: the memory is in use. Borrowers release soon.
+//            if that is later: the memory is in use. So release what was borrowed before waiting for sends.
 // Failure:   a member that is destroyed has left: whoever still needs it gets kPeerLost, which is then the end of the
 //            group; members that do not need it finish what they are at. A NativeAllReduce that times out is the end
 //            of the group too, since the others cannot finish it.

@@ -1,0 +1,68 @@
+#include "launch_agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <csignal>
+
+#include "launch_group.h"
+#include "verb.h"
+
+extern char** environ;
+
+namespace freshet::cli {
+namespace {
+
+constexpr int kTokenPatienceMs = 30'000;
+
+Result<Token> ReceiveToken() {
+  Token token(kTokenBytes);
+  for (std::size_t got = 0; got < token.size();) {
+    pollfd input{0, POLLIN, 0};
+    const ssize_t bytes = poll(&input, 1, kTokenPatienceMs) > 0 ? read(0, token.data() + got, token.size() - got) : -1;
+    if (bytes <= 0)
+      return Error{Code::kInvalid, "no token came on standard input; --agent is for freshet launch, not for people"};
+    got += static_cast<std::size_t>(bytes);
+  }
+  return token;
+}
+
+// What the launcher says: a signal, or SIGTERM once when it is gone.
+class Orders {
+ public:
+  explicit Orders(const Door& door) : door_(door) { fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK); }
+
+  int Next() {
+    if (over_) return 0;
+    unsigned char byte = 0;
+    const ssize_t got = read(0, &byte, 1);
+    over_ = got == 0 || door_.stop;
+    if (over_) return SIGTERM;
+    return got == 1 && (byte == SIGINT || byte == SIGTERM || byte == SIGKILL) ? byte : 0;
+  }
+
+ private:
+  const Door& door_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+Result<void> RunAgent(Door& door, const std::vector<std::string>& arguments) {
+  const Descriptor token = TRY(HoldToken(TRY(ReceiveToken())));
+  WorkerStart start;
+  start.out = start.err = WorkerStart::Output::kInherit;
+  start.arguments = {"freshet"};
+  start.arguments.insert(start.arguments.end(), arguments.begin(), arguments.end());
+  for (char** variable = environ; *variable != nullptr; ++variable) start.environment.emplace_back(*variable);
+  start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.number()));
+  start.token = token.number();
+  Group group(door.clock, {});
+  group.Add(TRY(Worker::Start(start)));
+  Orders orders(door);
+  const auto outcome = group.Run([&] { return orders.Next(); });
+  door.exit_code = outcome.code;
+  return {};
+}
+
+}  // namespace freshet::cli

@@ -1,0 +1,122 @@
+#include "launch_group.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+namespace freshet::cli {
+namespace {
+
+constexpr int kTickMs = 20;
+constexpr int kPeerLost = 4;  // a worker's exit code when another is gone; see docs/cli.md
+constexpr auto kAfterKill = std::chrono::seconds(2);
+
+}  // namespace
+
+std::string Ended::Text() const {
+  const std::string who = Str("rank ", rank, " on ", host);
+  if (signal != 0) return Str(who, ": ended by signal ", signal, " (", strsignal(signal), ")");
+  if (far && code == 255)
+    return Str(who, ": ssh failed (exit code 255); it has to work without a password: ssh ", host, " true");
+  return Str(who, ": exit code ", code);
+}
+
+Group::Outcome Group::Run(const std::function<int()>& next_signal) {
+  while (AnyRunning() && stage_ != Stage::kGivenUp) {
+    Carry();
+    Reap();
+    if (const int signal = next_signal(); signal != 0) PassOn(signal);
+    Escalate();
+  }
+  for (const auto& worker : workers_)
+    for (LineRelay& relay : worker->relays()) {
+      relay.Pump();
+      relay.Finish();
+    }
+  return Judge();
+}
+
+bool Group::AnyRunning() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->running(); });
+}
+
+// Waits a tick for output, and carries it.
+void Group::Carry() {
+  std::vector<pollfd> polled;
+  std::vector<LineRelay*> relays;
+  for (const auto& worker : workers_)
+    for (LineRelay& relay : worker->relays())
+      if (relay.open()) {
+        polled.push_back({relay.descriptor(), POLLIN, 0});
+        relays.push_back(&relay);
+      }
+  if (poll(polled.data(), polled.size(), kTickMs) <= 0) return;
+  for (std::size_t i = 0; i < polled.size(); ++i)
+    if (polled[i].revents != 0) relays[i]->Pump();
+}
+
+void Group::Reap() {
+  for (const auto& worker : workers_) {
+    if (!worker->running()) continue;
+    worker->Reap();
+    if (worker->running() || worker->code() == 0) continue;
+    failures_.push_back({worker->rank(), worker->host(), worker->code(), worker->signal(), asked_, worker->far()});
+    if (stage_ == Stage::kRunning) Enter(Stage::kFailed, options_.grace);
+  }
+}
+
+void Group::PassOn(int signal) {
+  if (stopped_by_ == 0) stopped_by_ = signal;
+  // The first asks; workers take the second for "now"; after that there is nobody to listen.
+  if (++signals_ > 2) signal = SIGKILL;
+  SignalAll(signal);
+  if (signal == SIGKILL)
+    Enter(Stage::kKilled, kAfterKill);
+  else
+    Enter(Stage::kAsked, signals_ == 1 ? options_.stop_grace : options_.grace);
+}
+
+void Group::Escalate() {
+  if (stage_ == Stage::kRunning || clock_.Now() < deadline_) return;
+  switch (stage_) {
+    case Stage::kFailed:
+      SignalAll(SIGTERM);
+      return Enter(Stage::kAsked, options_.grace);
+    case Stage::kAsked:
+      SignalAll(SIGKILL);
+      return Enter(Stage::kKilled, kAfterKill);
+    default:  // an ssh whose other end does not answer, or a process the system holds back
+      for (const auto& worker : workers_) worker->Kill();
+      return Enter(Stage::kGivenUp, {});
+  }
+}
+
+void Group::SignalAll(int signal) {
+  asked_ = true;
+  for (const auto& worker : workers_) worker->Signal(signal);
+}
+
+void Group::Enter(Stage stage, base::Clock::Duration patience) {
+  stage_ = stage;
+  deadline_ = clock_.Now() + patience;
+}
+
+Group::Outcome Group::Judge() const {
+  Outcome outcome;
+  outcome.stopped_by = stopped_by_;
+  // Who was told to end is no cause, nor is one that noticed the loss of another, unless there is nobody else.
+  const Ended* cause = nullptr;
+  for (const Ended& failure : failures_)
+    if (cause == nullptr && !failure.asked && failure.code != kPeerLost) cause = &failure;
+  if (cause == nullptr && stopped_by_ == 0 && !failures_.empty()) cause = &failures_[0];
+  if (cause != nullptr) outcome.cause = *cause;
+  if (cause != nullptr)
+    outcome.code = cause->code;
+  else if (stopped_by_ != 0 && (!failures_.empty() || AnyRunning()))
+    outcome.code = 128 + stopped_by_;
+  return outcome;
+}
+
+}  // namespace freshet::cli

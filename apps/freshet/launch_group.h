@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "launch_worker.h"
+
+namespace freshet::cli {
+
+// How a worker ended.
+struct Ended {
+  int rank = 0;
+  std::string host;
+  int code = 0, signal = 0;  // of Worker
+  bool asked = false;        // we had told it to end
+  bool far = false;
+
+  // "rank 2 on b: exit code 3"
+  std::string Text() const;
+};
+
+// Watches workers until all have ended: carries their output, passes signals on, and ends the others when one fails.
+//
+// When one has failed, the others have `grace` to notice and end by themselves; then they get SIGTERM, and after
+// another `grace` SIGKILL. A signal from outside is passed on at once; workers then have `stop_grace`.
+//
+// Threads: one. Ownership: the workers; borrows the clock.
+class Group {
+ public:
+  struct Options {
+    base::Clock::Duration grace = std::chrono::seconds(5), stop_grace = std::chrono::seconds(30);
+  };
+  Group(base::Clock& clock, Options options) : clock_(clock), options_(options) {}
+
+  void Add(std::unique_ptr<Worker> worker) { workers_.push_back(std::move(worker)); }
+
+  struct Outcome {
+    int code = 0;                // for our own exit
+    int stopped_by = 0;          // the first signal from outside
+    std::optional<Ended> cause;  // the first failure that is not the loss of another worker, else the first
+  };
+  // Blocks until all have ended, or could not be made to. `next_signal` gives a signal that has come from outside since
+  // it was last asked, or 0; it does not wait.
+  Outcome Run(const std::function<int()>& next_signal);
+
+ private:
+  enum class Stage { kRunning, kFailed, kAsked, kKilled, kGivenUp };
+
+  bool AnyRunning() const;
+  void Carry();
+  void Reap();
+  void PassOn(int signal);
+  void Escalate();
+  void SignalAll(int signal);
+  void Enter(Stage stage, base::Clock::Duration patience);
+  Outcome Judge() const;
+
+  base::Clock& clock_;
+  const Options options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Ended> failures_;  // in the order they came
+  Stage stage_ = Stage::kRunning;
+  base::Clock::Duration deadline_{};  // of the stage; none while running
+  int stopped_by_ = 0, signals_ = 0;
+  bool asked_ = false;
+};
+
+}  // namespace freshet::cli

@@ -1,0 +1,112 @@
+// Distributed equals serial: whatever the model, the strategy and the topology.
+
+#include <gtest/gtest.h>
+
+#include "strategy/worlds_testing.h"
+
+namespace freshet::strategy {
+namespace {
+
+const std::vector<std::string> kTasks = {"linear", "table", "factorization", "kmeans", "perceptron", "convolution"};
+constexpr std::size_t kSteps = 100;
+
+StrategyOptions Options(const std::string& kind, std::uint64_t batch = 36) {
+  StrategyOptions options;
+  options.kind = kind;
+  options.batch = batch;
+  options.every = 1;
+  return options;
+}
+
+class EveryTask : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Tasks, EveryTask, testing::ValuesIn(kTasks), [](const auto& p) { return p.param; });
+
+TEST_P(EveryTask, WorkersOfAShareEachAreOneWorkerOfTheWholeBatch) {
+  const Task task = MakeTask(GetParam(), 4000, 1);
+  const auto alone = Train(task, 1, Options("allreduce"), kSteps);
+  for (const int workers : {2, 3, 4, 9}) {
+    SCOPED_TRACE(Str(workers, " workers"));
+    const auto together = Train(task, workers, Options("allreduce"), kSteps);
+    EXPECT_LE(Distance(alone.weights[0], together.weights[0]), 1e-6 * kSteps);  // roundings add up, step by step
+    EXPECT_NEAR(alone.loss, together.loss, 1e-4 * alone.loss);
+    for (const auto& weights : together.weights) EXPECT_EQ(weights, together.weights[0]);  // the same bytes everywhere
+  }
+}
+
+TEST_P(EveryTask, TheSameRunTwiceGivesTheSameBytes) {
+  const Task task = MakeTask(GetParam(), 2000, 2);
+  for (const std::string& kind : Strategy::Kinds()) {
+    SCOPED_TRACE(kind);
+    StrategyOptions options = Options(kind, 24);
+    options.every = 3;
+    const auto once = Train(task, 4, options, 20), again = Train(task, 4, options, 20);
+    EXPECT_EQ(once.weights, again.weights);
+    for (const auto& weights : once.weights) EXPECT_EQ(weights, once.weights[0]);
+  }
+}
+
+TEST_P(EveryTask, TopologiesAgree) {
+  const Task task = MakeTask(GetParam(), 2000, 3);
+  const auto central = Train(task, 3, Options("allreduce"), 30, fabric::Algorithm::kCentral);
+  for (const std::string& name : fabric::AlgorithmNames()) {
+    SCOPED_TRACE(name);
+    const auto other = Train(task, 3, Options("allreduce"), 30, fabric::AlgorithmOf(name).value());
+    EXPECT_LE(Distance(central.weights[0], other.weights[0]), 1e-5);
+    for (const auto& weights : other.weights) EXPECT_EQ(weights, other.weights[0]);
+  }
+}
+
+TEST_P(EveryTask, AveragingAfterEveryUpdateOfPlainSgdIsAllReduce) {
+  if (GetParam() == "kmeans") GTEST_SKIP() << "k-means has a rule of its own, whose counts do not average";
+  Task task = MakeTask(GetParam(), 4000, 4);
+  for (const int workers : {2, 3}) {
+    SCOPED_TRACE(Str(workers, " workers"));
+    const auto summed = Train(task, workers, Options("allreduce"), kSteps);
+    const auto averaged = Train(task, workers, Options("average"), kSteps);
+    EXPECT_LE(Distance(summed.weights[0], averaged.weights[0]), 1e-6 * kSteps);
+  }
+}
+
+TEST_P(EveryTask, OverlapBucketsAndAccumulationChangeNothingButRoundings) {
+  const Task task = MakeTask(GetParam(), 2000, 5);
+  const auto plain = Train(task, 2, Options("allreduce"), 30);
+  StrategyOptions options = Options("allreduce");
+  options.overlap = false;
+  options.bucket_bytes = 64;
+  EXPECT_LE(Distance(plain.weights[0], Train(task, 2, options, 30).weights[0]), 1e-5);
+  options = Options("allreduce");
+  options.accumulate = 3;
+  EXPECT_LE(Distance(plain.weights[0], Train(task, 2, options, 30).weights[0]), 1e-5);
+  options = Options("allreduce");
+  options.factors = true;
+  EXPECT_LE(Distance(plain.weights[0], Train(task, 2, options, 30).weights[0]), 1e-5);
+}
+
+TEST(Groups, OfAllWorkersAreAllReduceAndOfOneEachAreAveraging) {
+  for (const std::string name : {"table", "perceptron"}) {
+    SCOPED_TRACE(name);
+    const Task task = MakeTask(name, 2000, 6);
+    StrategyOptions groups = Options("groups");
+    groups.group = 4;
+    EXPECT_LE(Distance(Train(task, 4, Options("allreduce"), 30).weights[0], Train(task, 4, groups, 30).weights[0]),
+              1e-5);
+    groups.group = 1;
+    groups.every = 4;
+    StrategyOptions average = Options("average");
+    average.every = 4;
+    EXPECT_LE(Distance(Train(task, 4, average, 10).weights[0], Train(task, 4, groups, 10).weights[0]), 1e-5);
+  }
+}
+
+TEST(AllReduce, WithAdamAndMomentumIsTheSameToo) {
+  for (const std::string& kind : optimize::Optimizer::Kinds()) {
+    SCOPED_TRACE(kind);
+    Task task = MakeTask("linear", 3000, 7);
+    task.optimizer.kind = kind;
+    const auto alone = Train(task, 1, Options("allreduce"), 50), together = Train(task, 3, Options("allreduce"), 50);
+    EXPECT_LE(Distance(alone.weights[0], together.weights[0]), 1e-4);  // adam's divisions magnify roundings
+  }
+}
+
+}  // namespace
+}  // namespace freshet::strategy
