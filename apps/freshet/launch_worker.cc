@@ -50,6 +50,8 @@ struct Streams {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked to be told
+  // Our own handlers would swallow a signal that comes before the program is there.
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -123,6 +123,10 @@ void ModelFlags::SettleDefaults(const data::Description& description) {
   if (optimizer == "auto") {
     optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
     if (IsNetwork()) optimizer = use == Use::kReplay ? "sgd" : "momentum";  // single rows pull too hard for momentum
+    if (model == "char-lstm" && use == Use::kTraining) {  // its gradients differ by orders of magnitude
+      optimizer = "adam";
+      if (rate == 0) rate = 0.005;
+    }
     if (use == Use::kReplay && !IsNetwork())
       optimizer = "adaptive";  // rates that settle by themselves, for what has no end
   }

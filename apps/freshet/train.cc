@@ -1,34 +1,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
-#include "fabric/threads/threads_fabric.h"
-#include "input_flags.h"
 #include "model/model_file.h"
-#include "model_flags.h"
-#include "progress.h"
 #include "results.h"
-#include "train/lbfgs_trainer.h"
+#include "train_worker.h"
 #include "verb.h"
-#include "worker_flags.h"
-#include "workers_view.h"
 
 namespace freshet::cli {
-namespace {
-
-struct TrainFlags {
-  InputFlags input;
-  ModelFlags learning{ModelFlags::Use::kTraining};
-  WorkerFlags workers;
-  int epochs = 0, threads = 0, patience = 0;
-  std::uint64_t batch = 0, prefetch = 4;
-  double holdout = 0, checkpoint_seconds = 60;
-  std::int64_t holdout_after = 0;
-  bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
-  std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
-
-  void Register(base::Settings& settings);
-};
 
 void TrainFlags::Register(base::Settings& settings) {
   settings.Group("Result");
@@ -70,35 +48,25 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
 }
 
+namespace {
+
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
 void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const data::Description& description) {
   ModelFlags& learning = flags.learning;
   learning.SettleDefaults(description);
   const bool network = learning.IsNetwork();
-  const auto workers = static_cast<std::uint64_t>(flags.workers.batch_per_worker ? 1 : flags.workers.workers);
+  const auto workers = static_cast<std::uint64_t>(flags.workers.batch_per_worker ? 1 : flags.workers.count);
   if (flags.epochs == 0)
     flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
   if (flags.batch == 0) flags.batch = network ? 32 : std::max<std::uint64_t>(1, workers);
   if (network && !settings.Given("shuffle")) flags.shuffle = true;
-  if (flags.workers.scale_rate == "linear" && flags.workers.workers > 1) {
-    learning.rate *= flags.workers.workers;
+  if (flags.workers.scale_rate == "linear" && flags.workers.count > 1) {
+    learning.rate *= flags.workers.count;
     if (!settings.Given("warmup")) learning.warmup = 500;
   }
   // One pass may be a stream, which has no end to slow down for; several passes settle at theirs.
   if (learning.schedule == "auto") learning.schedule = flags.epochs > 1 ? "linear" : "constant";
 }
-
-// What one worker has when it is done.
-struct Outcome {
-  std::unique_ptr<model::Model> model;
-  std::optional<optimize::Parameters> parameters;
-  data::Description description;
-  train::Report report;
-  std::optional<train::Evaluation> test;
-  std::vector<WorkerLine> workers;
-  std::uint64_t bad_rows = 0;
-  double seconds = 0;
-};
 
 std::string HowLearned(const TrainFlags& flags) {
   const ModelFlags& learning = flags.learning;
@@ -153,7 +121,8 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
                " rows/s while training");
   if (report.wait_seconds) out += Str(", ", Fixed(*report.wait_seconds, 3), " s of it waiting for rows");
   out += "\n";
-  out += ToText(outcome.workers);
+  const strategy::StrategyOptions& how = flags.workers.strategy;
+  out += ToText(outcome.workers, how.codec != "none" || how.factors);
   if (!flags.out.empty())
     out += Str("saved        ", flags.out,
                door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
@@ -164,117 +133,14 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
 // The settings that must be the same when a run is resumed: all but those that say where things go.
 std::string Fingerprint(const base::Settings& settings) {
   const std::set<std::string_view> free = {
-      "out",   "test",    "curve",    "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
-      "fresh", "scratch", "bad-rows", "max-bad-rows", "cache"};
+      "out",   "test",    "curve",      "json",         "quiet",        "threads", "checkpoint", "checkpoint-seconds",
+      "fresh", "scratch", "bad-rows",   "max-bad-rows", "cache",        "rank",    "world",      "rendezvous",
+      "job",   "trace",   "token-file", "heartbeat",    "shared-memory"};
   std::string kept;
   const std::string effective = settings.Effective();
   for (const std::string_view line : Split(effective, '\n'))
     if (!free.contains(line.substr(0, line.find(' ')))) kept += Str(line, "\n");
   return kept;
-}
-
-// What all workers of a process begin with.
-struct Start {
-  const TrainFlags& flags;
-  data::Description description = {};
-  model::ModelConfig config = {};
-  const optimize::Parameters* weights = nullptr;  // of an earlier model
-  std::string fingerprint = {};
-  bool whole = true;
-  std::uint64_t batch = 1;
-};
-
-train::TrainOptions OptionsOf(Door& door, const Start& start) {
-  const TrainFlags& flags = start.flags;
-  train::TrainOptions options;
-  options.epochs = flags.epochs;
-  options.batch = start.batch;
-  options.deterministic = flags.deterministic;
-  options.shuffle = flags.shuffle;
-  if (start.config.kind == "network") options.shuffle_window_bytes = 64 << 20;
-  options.mirror = flags.input.mirror;
-  options.prefetch = flags.prefetch;
-  options.seed = flags.learning.seed;
-  options.hold_out = {flags.holdout, flags.holdout_after, flags.learning.seed};
-  options.patience = flags.patience;
-  options.cache_path = flags.cache;
-  options.scratch_directory = flags.scratch;
-  options.checkpoint_path = flags.checkpoint;
-  options.checkpoint_seconds = flags.checkpoint_seconds;
-  options.fingerprint = start.fingerprint;
-  options.stop = &door.stop;
-  return options;
-}
-
-// Trains as one worker, or alone when there is nobody to meet. `source` is what was opened to learn of the data; others
-// open their own.
-Result<Outcome> Work(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                     std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives, ProgressView* view) {
-  const base::Env env = door.env(pool);
-  const TrainFlags& flags = start.flags;
-  Outcome outcome;
-  outcome.description = start.description;
-  if (source == nullptr) {
-    InputFlags input = flags.input;
-    if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
-    source = TRY(input.Open(env, outcome.description));
-  }
-  outcome.model = TRY(model::Model::Make(start.config));
-  const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
-  // Who exchanges parameters keeps nothing beside them.
-  outcome.parameters = TRY(outcome.model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
-  optimize::Parameters& parameters = *outcome.parameters;
-  if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
-  TRY(optimizer->Follow(parameters));
-  train::TrainOptions options = OptionsOf(door, start);
-  if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
-  std::unique_ptr<strategy::Strategy> strategy;
-  if (collectives != nullptr) {
-    strategy::StrategyOptions how = flags.workers.strategy;
-    how.batch = start.batch;
-    how.whole = start.whole;
-    how.threads = pool.width();
-    strategy =
-        TRY(strategy::Strategy::Make(how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock}));
-    options.strategy = strategy.get();
-  }
-  outcome.report =
-      TRY(flags.learning.optimizer == "lbfgs"
-              ? train::TrainByLbfgs(env, options, *outcome.model, parameters, outcome.description, *source,
-                                    flags.learning.l2)
-              : train::Trainer(env, options, *outcome.model, parameters, *optimizer, outcome.description).Run(*source));
-  outcome.bad_rows = BadRows(*source);
-  if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
-  return outcome;
-}
-
-// N workers in this process, each a thread with its share of the cores.
-Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads,
-                             ProgressView* view) {
-  const int count = start.flags.workers.workers;
-  fabric::ThreadsOptions how;
-  how.timeout = std::chrono::minutes(10);  // for a worker that reads or saves; one that fails says so at once
-  fabric::ThreadsGroup group(count, door.clock, how);
-  std::vector<std::optional<Result<Outcome>>> outcomes(static_cast<std::size_t>(count));
-  {
-    std::vector<std::jthread> workers;
-    for (int rank = 0; rank < count; ++rank)
-      workers.emplace_back([&, rank] {
-        base::ThreadPool pool(std::max(threads / count, 1));
-        fabric::Fabric& fabric = group.member(rank);
-        const auto work = [&]() -> Result<Outcome> {
-          fabric::Collectives collectives(fabric, TRY(start.flags.workers.Collectives()));
-          if (start.flags.workers.calibrate) TRY(collectives.Calibrate(door.clock));
-          return Work(door, start, memory, pool, nullptr, &collectives, rank == 0 ? view : nullptr);
-        };
-        auto outcome = work();
-        if (!outcome.ok()) fabric.Abort(outcome.error());
-        outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
-      });
-  }
-  for (auto& outcome : outcomes)  // the first cause, not those who lost a peer by it
-    if (!outcome->ok() && outcome->error().code != Code::kPeerLost) return std::move(*outcome);
-  return std::move(*outcomes[0]);
 }
 
 Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env, Outcome& outcome) {
@@ -290,7 +156,7 @@ Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env,
 
 // What cannot be done together is refused before anything is read.
 Result<void> CheckTogether(const TrainFlags& flags) {
-  if (flags.workers.workers == 0) return {};
+  if (flags.workers.count == 1) return {};
   if (flags.learning.optimizer == "lbfgs") return Error{Code::kInvalid, "--workers does not go with --optimizer lbfgs"};
   for (const std::string& path : flags.input.data)
     if (path == "-")
@@ -303,14 +169,17 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::Settings settings;
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  const fabric::Place place = TRY(flags.workers.FindPlace());
   TRY(CheckTogether(flags));
   const auto started = door.clock.Now();
-  const int threads = Threads(flags.threads), workers = std::max(flags.workers.workers, 1);
+  // Processes of one host share its cores.
+  const int threads = flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1);
+  const bool speaks = place.rank == 0;
   base::ThreadPool pool(threads);
   const base::Env env = door.env(pool);
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
   if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
-  const bool to_file = !flags.out.empty() && !door.files.IsDevice(flags.out);
+  const bool to_file = speaks && !flags.out.empty() && !door.files.IsDevice(flags.out);
   const std::string lock_path = flags.out + ".lock";
   const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
 
@@ -332,18 +201,20 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!flags.learning.IsNetwork() && (flags.input.crop > 0 || flags.input.mirror || settings.Given("subtract-mean")))
     return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
   start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description));
-  start.batch = flags.workers.GlobalBatch(flags.batch, workers);
+  start.batch = flags.workers.GlobalBatch(flags.batch);
   const data::Description& description = start.description;
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
   start.fingerprint = Fingerprint(settings);
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint))
     TRY(door.files.Remove(flags.checkpoint));
 
-  ProgressView view(flags.quiet, door.clock);
-  auto worked = flags.workers.workers == 0 ? Work(door, start, memory, pool, std::move(source), nullptr, &view)
-                                           : WorkTogether(door, start, memory, threads, &view);
+  ProgressView view(flags.quiet || !speaks, door.clock);
+  auto worked = place.size > 1               ? WorkAsMember(door, start, memory, pool, place, view)
+                : flags.workers.workers == 0 ? WorkAlone(door, start, memory, pool, std::move(source), view)
+                                             : WorkTogether(door, start, memory, threads, view);
   view.Done();
   Outcome outcome = TRY(std::move(worked));
+  if (!speaks) return {};
   if ((outcome.report.rows == 0 && outcome.report.epochs == 0) || outcome.report.progressive.rows() == 0)
     return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
   if (!flags.out.empty()) {

@@ -1,5 +1,8 @@
 #include "worker_flags.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "fabric/codec.h"
 
 namespace freshet::cli {
@@ -25,7 +28,8 @@ void WorkerFlags::Register(base::Settings& settings) {
                {.value = "X", .least = 0});
   settings.Add("power-rank", &strategy.power_rank, "columns of the factors of codec power",
                {.value = "N", .least = 1, .most = 1024});
-  settings.Add("layer-factors", &strategy.factors, "dense layers travel as inputs and deltas where that is fewer bytes");
+  settings.Add("layer-factors", &strategy.factors,
+               "dense layers travel as inputs and deltas where that is fewer bytes");
   settings.Add("overlap", &strategy.overlap, "exchange what is finished while the rest is computed");
   settings.Add("bucket", &strategy.bucket_bytes, "gradients travel in buckets of so many bytes",
                {.value = "BYTES", .least = 1});
@@ -38,11 +42,33 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("warm-start", &strategy.warm_start, "average: updates by all-reduce before averaging begins",
                {.value = "N"});
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+  settings.Add("rank", &rank,
+               "of this process among several (else from the launcher: freshet launch, torchrun, MPI, Slurm)",
+               {.value = "K", .least = -1});
+  settings.Add("world", &world, "number of processes, with --rank", {.value = "N", .least = 0});
+  settings.Add("rendezvous", &rendezvous, "where rank 0 listens, when the launcher does not say",
+               {.value = "HOST:PORT"});
+  settings.Add("job", &job, "name of the job, the same for all its processes", {.value = "NAME"});
+  settings.Add("token-file", &token_file, "32 secret bytes that members of the job share (mode 0600)",
+               {.value = "FILE"});
+  settings.Add("heartbeat", &heartbeat, "time between signs of life; a process silent for twelve is lost",
+               {.value = "MS", .least = 10, .most = 60000});
+  settings.Add("shared-memory", &shared_memory, "processes of one host exchange large messages through shared memory");
   settings.Add("trace", &trace, "write where the time of all workers went, for chrome://tracing or Perfetto",
                {.value = "FILE"});
 }
 
-std::uint64_t WorkerFlags::GlobalBatch(std::uint64_t batch, int count) const {
+Result<fabric::Place> WorkerFlags::FindPlace() {
+  const auto place = TRY(fabric::FindPlace([](const char* name) { return std::getenv(name); },
+                                           {.rank = rank, .size = world, .rendezvous = rendezvous, .job = job}));
+  if (place.size > 1 && workers > 0)
+    return Error{Code::kInvalid, Str("--workers ", workers, " inside one of ", place.size, " processes started by ",
+                                     place.launcher, "; leave it out: each process is a worker")};
+  count = std::max(place.size, std::max(workers, 1));
+  return place;
+}
+
+std::uint64_t WorkerFlags::GlobalBatch(std::uint64_t batch) const {
   return batch_per_worker ? batch * static_cast<std::uint64_t>(count) : batch;
 }
 

@@ -2,20 +2,27 @@
 
 #include "base/settings.h"
 #include "fabric/collectives.h"
+#include "fabric/launch_environment.h"
 #include "strategy/strategy.h"
 
 namespace freshet::cli {
 
 // The flags about working together.
 struct WorkerFlags {
-  int workers = 0;
+  int workers = 0, heartbeat = 250;
+  int count = 1;  // of all workers, in this process or others; set by FindPlace
+  bool shared_memory = true;
+  std::string rendezvous, job, token_file;
+  int rank = -1, world = 0;
   bool batch_per_worker = false, calibrate = false;
   std::string split = "auto", topology = "auto", scale_rate = "none", trace;
   strategy::StrategyOptions strategy;
 
   void Register(base::Settings& settings);
+  // This process's place among several, by flags or the launcher's variables.
+  Result<fabric::Place> FindPlace();
   // Rows of one update over all workers, by --batch and --batch-per-worker.
-  std::uint64_t GlobalBatch(std::uint64_t batch, int count) const;
+  std::uint64_t GlobalBatch(std::uint64_t batch) const;
   // Do all workers read all rows, each taking its share of every update? `needed`: because names or moments are learned
   // while reading, which must be the same everywhere.
   Result<bool> Whole(bool needed) const;

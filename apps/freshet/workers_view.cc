@@ -30,7 +30,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
           {"bytes_sent", t.bytes_sent}, {"bytes_dense", t.bytes_dense}};
 }
 
-std::string ToText(const std::vector<WorkerLine>& workers) {
+std::string ToText(const std::vector<WorkerLine>& workers, bool compressed) {
   if (workers.empty()) return "";
   std::string out = "worker          rows   compute      wait  exchange     apply       sent\n";
   const auto right = [](std::string text, std::size_t width) {
@@ -49,7 +49,7 @@ std::string ToText(const std::vector<WorkerLine>& workers) {
     sent += worker.times.bytes_sent;
     dense += worker.times.bytes_dense;
   }
-  if (sent > 0 && dense > sent)
+  if (compressed && sent > 0 && dense > sent)
     out += Str("exchanged    ", Fixed(static_cast<double>(dense) / static_cast<double>(sent), 1),
                " times fewer bytes than dense\n");
   std::vector<double> sorted = busy;

@@ -20,7 +20,7 @@ struct WorkerLine {
 Result<std::vector<WorkerLine>> GatherWorkers(fabric::Collectives& collectives, const strategy::StepTimes& mine);
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker);
-// A table, and stragglers by name; "" for none.
-std::string ToText(const std::vector<WorkerLine>& workers);
+// A table, what compression saved, and stragglers by name; "" for no workers.
+std::string ToText(const std::vector<WorkerLine>& workers, bool compressed);
 
 }  // namespace freshet::cli

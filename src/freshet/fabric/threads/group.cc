@@ -10,7 +10,9 @@
 namespace freshet::fabric {
 namespace {
 
-constexpr Patience kACoreForEach{.looks = 4000, .yields = 20};
+// Looking is short even so: two threads that the system has put on one core, and that only look and sleep, are never
+// seen wanting it at the same time, and would stay there. Yielding they are.
+constexpr Patience kACoreForEach{.looks = 200, .yields = 300};
 constexpr Patience kCrowded{.looks = 20, .yields = 20};
 
 }  // namespace

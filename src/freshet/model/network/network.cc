@@ -240,6 +240,11 @@ class Network final : public Model {
       for (std::size_t t = 0; t < steps_; ++t) {
         const float label = t + 1 < steps_ ? input[r * width_ + t + 1] : batch.labels[r];
         const std::span<float> here = deltas.subspan(r * all + t * scores(), scores());
+        const bool known = label >= 0 && label < static_cast<float>(scores());
+        if (graph_.target == Target::kNext && !known) {  // a symbol it does not know teaches nothing
+          std::fill(here.begin(), here.end(), 0.0f);
+          continue;
+        }
         of_row += loss_.Evaluate(made.subspan(r * all + t * scores(), scores()), label, here);
         for (float& delta : here) delta *= factor / static_cast<float>(steps_);
       }

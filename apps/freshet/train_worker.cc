@@ -1,0 +1,134 @@
+#include "train_worker.h"
+
+#include <cstdlib>
+#include <thread>
+
+#include "fabric/tcp/tcp_fabric.h"
+#include "fabric/threads/threads_fabric.h"
+#include "launch_token.h"
+#include "model/model_file.h"
+#include "train/lbfgs_trainer.h"
+
+namespace freshet::cli {
+namespace {
+
+train::TrainOptions OptionsOf(Door& door, const Start& start) {
+  const TrainFlags& flags = start.flags;
+  train::TrainOptions options;
+  options.epochs = flags.epochs;
+  options.batch = start.batch;
+  options.deterministic = flags.deterministic;
+  options.shuffle = flags.shuffle;
+  if (start.config.kind == "network") options.shuffle_window_bytes = 64 << 20;
+  options.mirror = flags.input.mirror;
+  options.prefetch = flags.prefetch;
+  options.seed = flags.learning.seed;
+  options.hold_out = {flags.holdout, flags.holdout_after, flags.learning.seed};
+  options.patience = flags.patience;
+  options.cache_path = flags.cache;
+  options.scratch_directory = flags.scratch;
+  options.checkpoint_path = flags.checkpoint;
+  options.checkpoint_seconds = flags.checkpoint_seconds;
+  options.fingerprint = start.fingerprint;
+  options.stop = &door.stop;
+  return options;
+}
+
+// Trains as one worker, or alone when there is nobody to meet. `source` is what was opened to learn of the data; others
+// open their own.
+Result<Outcome> Work(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                     std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives, ProgressView* view) {
+  const base::Env env = door.env(pool);
+  const TrainFlags& flags = start.flags;
+  Outcome outcome;
+  outcome.description = start.description;
+  if (source == nullptr) {
+    InputFlags input = flags.input;
+    if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
+    source = TRY(input.Open(env, outcome.description));
+  }
+  outcome.model = TRY(model::Model::Make(start.config));
+  const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
+  // Who exchanges parameters keeps nothing beside them.
+  outcome.parameters = TRY(outcome.model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
+  optimize::Parameters& parameters = *outcome.parameters;
+  if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
+  TRY(optimizer->Follow(parameters));
+  train::TrainOptions options = OptionsOf(door, start);
+  if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
+  std::unique_ptr<strategy::Strategy> strategy;
+  if (collectives != nullptr) {
+    strategy::StrategyOptions how = flags.workers.strategy;
+    how.batch = start.batch;
+    how.whole = start.whole;
+    how.threads = pool.width();
+    strategy =
+        TRY(strategy::Strategy::Make(how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock}));
+    options.strategy = strategy.get();
+  }
+  outcome.report =
+      TRY(flags.learning.optimizer == "lbfgs"
+              ? train::TrainByLbfgs(env, options, *outcome.model, parameters, outcome.description, *source,
+                                    flags.learning.l2)
+              : train::Trainer(env, options, *outcome.model, parameters, *optimizer, outcome.description).Run(*source));
+  outcome.bad_rows = BadRows(*source);
+  if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
+  return outcome;
+}
+
+Result<Outcome> WorkWith(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                         fabric::Fabric& fabric, ProgressView& view) {
+  fabric::Collectives collectives(fabric, TRY(start.flags.workers.Collectives()));
+  if (start.flags.workers.calibrate) TRY(collectives.Calibrate(door.clock));
+  return Work(door, start, memory, pool, nullptr, &collectives, fabric.rank() == 0 ? &view : nullptr);
+}
+
+}  // namespace
+
+Result<Outcome> WorkAlone(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                          std::unique_ptr<data::RowSource> source, ProgressView& view) {
+  return Work(door, start, memory, pool, std::move(source), nullptr, &view);
+}
+
+Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads,
+                             ProgressView& view) {
+  const int count = start.flags.workers.workers;
+  fabric::ThreadsOptions how;
+  how.timeout = std::chrono::minutes(10);  // for a worker that reads or saves; one that fails says so at once
+  fabric::ThreadsGroup group(count, door.clock, how);
+  std::vector<std::optional<Result<Outcome>>> outcomes(static_cast<std::size_t>(count));
+  {
+    std::vector<std::jthread> workers;
+    for (int rank = 0; rank < count; ++rank)
+      workers.emplace_back([&, rank] {
+        base::ThreadPool pool(std::max(threads / count, 1));
+        fabric::Fabric& fabric = group.member(rank);
+        auto outcome = WorkWith(door, start, memory, pool, fabric, view);
+        if (!outcome.ok()) fabric.Abort(outcome.error());
+        outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
+      });
+  }
+  for (auto& outcome : outcomes)  // the first cause, not those who lost a peer by it
+    if (!outcome->ok() && outcome->error().code != Code::kPeerLost) return std::move(*outcome);
+  return std::move(*outcomes[0]);
+}
+
+Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                             const fabric::Place& place, ProgressView& view) {
+  const WorkerFlags& flags = start.flags.workers;
+  const Token token = TRY(ReadToken(flags.token_file, place, [](const char* name) { return std::getenv(name); }));
+  fabric::TcpOptions options;
+  options.rank = place.rank;
+  options.size = place.size;
+  options.rendezvous = place.rendezvous;
+  options.job = place.job;
+  std::copy(token.begin(), token.end(), options.token.begin());
+  options.heartbeat = std::chrono::milliseconds(flags.heartbeat);
+  options.shared_memory = flags.shared_memory;
+  const auto fabric = TRY(fabric::TcpFabric::Connect(options, door.clock));
+  auto outcome = WorkWith(door, start, memory, pool, *fabric, view);
+  if (!outcome.ok()) fabric->Abort(outcome.error());
+  return outcome;
+}
+
+}  // namespace freshet::cli

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "input_flags.h"
+#include "model_flags.h"
+#include "progress.h"
+#include "train/trainer.h"
+#include "verb.h"
+#include "worker_flags.h"
+#include "workers_view.h"
+
+namespace freshet::cli {
+
+struct TrainFlags {
+  InputFlags input;
+  ModelFlags learning{ModelFlags::Use::kTraining};
+  WorkerFlags workers;
+  int epochs = 0, threads = 0, patience = 0;
+  std::uint64_t batch = 0, prefetch = 4;
+  double holdout = 0, checkpoint_seconds = 60;
+  std::int64_t holdout_after = 0;
+  bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
+  std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
+
+  void Register(base::Settings& settings);
+};
+
+// What one worker has when it is done.
+struct Outcome {
+  std::unique_ptr<model::Model> model;
+  std::optional<optimize::Parameters> parameters;
+  data::Description description;
+  train::Report report;
+  std::optional<train::Evaluation> test;
+  std::vector<WorkerLine> workers;
+  std::uint64_t bad_rows = 0;
+  double seconds = 0;
+};
+
+// What all workers of a process begin with.
+struct Start {
+  const TrainFlags& flags;
+  data::Description description = {};
+  model::ModelConfig config = {};
+  const optimize::Parameters* weights = nullptr;  // of an earlier model
+  std::string fingerprint = {};
+  bool whole = true;
+  std::uint64_t batch = 1;
+};
+
+// Trains alone.
+Result<Outcome> WorkAlone(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                          std::unique_ptr<data::RowSource> source, ProgressView& view);
+// Trains as N workers in this process, each a thread with its share of the threads.
+Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads, ProgressView& view);
+// Trains as one process of several, which meet over TCP.
+Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+                             const fabric::Place& place, ProgressView& view);
+
+}  // namespace freshet::cli

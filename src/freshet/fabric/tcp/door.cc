@@ -1,0 +1,145 @@
+#include "fabric/tcp/door.h"
+
+#include <openssl/rand.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace freshet::fabric::tcp {
+
+// Nonces must not be foreseen, so they come from the cryptographic library and
+// not from a seeded stream.
+Nonce NewNonce() {
+  Nonce nonce;
+  CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), nonce.size()) == 1);
+  return nonce;
+}
+
+Door::Door(Descriptor listener, Settings settings, const base::Clock& clock)
+    : listener_(std::move(listener)), settings_(settings), clock_(clock) {}
+
+void Door::Turn(int timeout_ms, const std::function<std::string(int)>& wanted,
+                const std::function<void(int, Link)>& entered, const std::vector<int>& watched) {
+  std::vector<pollfd> polled{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+  for (const int socket : watched) polled.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
+  for (const Guest& guest : guests_) {
+    polled.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
+    timeout_ms = std::min(timeout_ms, guest.deadline.LeftMs());
+  }
+  if (guests_.size() == kGuests) {  // those outside would wake us at once, and could not come in
+    polled[0].fd = -1;
+    timeout_ms = std::min(timeout_ms, 10);
+  }
+  ::poll(polled.data(), polled.size(), timeout_ms);
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    Result<bool> heard = Hear(*guest, wanted);
+    while (heard.ok() && heard.value() && !guest->in) heard = Hear(*guest, wanted);
+    const bool leaves = !heard.ok() || guest->deadline.Passed();
+    if (guest->in) {
+      Tune(guest->socket);
+      entered(guest->rank, Link{std::move(guest->socket), std::move(guest->place), std::move(guest->shared)});
+    } else if (leaves) {
+      ++strangers_;
+    }
+    guest = guest->in || leaves ? guests_.erase(guest) : std::next(guest);
+  }
+  AcceptAll();
+}
+
+void Door::AcceptAll() {
+  for (std::size_t i = 0; i < kGuests && MakeRoom(); ++i) {
+    Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.open()) return;
+    guests_.emplace_back(std::move(socket), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
+  }
+}
+
+// A crowd of strangers must not push out a member in the middle of its
+// handshake, nor keep one out for long.
+bool Door::MakeRoom() {
+  if (guests_.size() < kGuests) return true;
+  const auto oldest =
+      std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return guest.stage != Stage::kJoined; });
+  if (oldest == guests_.end() || !oldest->courtesy.Passed()) return false;
+  guests_.erase(oldest);
+  ++strangers_;
+  return true;
+}
+
+bool Door::IsJoining(int rank) const {
+  return std::any_of(guests_.begin(), guests_.end(), [&](const Guest& guest) {
+    return guest.stage == Stage::kJoined && !guest.refused && guest.rank == rank;
+  });
+}
+
+// How long the message is that the guest is saying, as far as can be known yet.
+Result<std::size_t> Door::Expected(const Guest& guest) {
+  if (guest.stage == Stage::kHello) return kHelloBytes;
+  if (guest.said.size() < kSealBytes) return kSealBytes;
+  return kSealBytes + TRY(SealedBytes(guest.said));
+}
+
+Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wanted) {
+  const std::size_t expected = TRY(Expected(guest));
+  if (guest.said.size() < expected) {
+    char bytes[kSealBytes + kBodyBytes];
+    const ssize_t count = ::recv(guest.socket.get(), bytes, expected - guest.said.size(), 0);
+    if (count == 0) return Error{Code::kIo, "it left"};
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return Error{Code::kIo, std::strerror(errno)};
+    if (count < 0) return false;
+    guest.said.append(bytes, static_cast<std::size_t>(count));
+    return true;
+  }
+  const std::string answer = TRY(Answer(guest, wanted));
+  guest.said.clear();
+  // A few hundred bytes: they fit into the socket of whoever plays by the
+  // rules.
+  if (::send(guest.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(answer.size()))
+    return Error{Code::kIo, "it does not listen"};
+  return true;
+}
+
+Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(int)>& wanted) {
+  switch (guest.stage) {
+    case Stage::kHello:
+      guest.stage = Stage::kProof;
+      return guest.accepting.Challenge(guest.said);
+    case Stage::kProof: {
+      Accepting::Claim claim = TRY(guest.accepting.Proven(guest.said));
+      if (claim.refusal.empty()) claim.refusal = wanted(claim.rank);
+      guest.stage = Stage::kJoined;
+      guest.rank = claim.rank;
+      guest.refused = !claim.refusal.empty();
+      guest.place = std::move(claim.place);
+      Offer offer;
+      const bool near = guest.place.boot == settings_.place.boot && !guest.place.boot.empty();
+      if (claim.refusal.empty() && near && settings_.ring_bytes > 0) {
+        const Nonce nonce = NewNonce();
+        std::array<std::byte, 16> secret;
+        std::copy_n(nonce.begin(), secret.size(), secret.begin());
+        auto made = SharedMemory::Make(settings_.ring_bytes, secret);
+        if (made.ok()) guest.shared = std::move(made).value();
+        if (made.ok()) offer = guest.shared->offer();
+      }
+      return guest.accepting.Welcome(claim.refusal, settings_.place, offer);
+    }
+    case Stage::kJoined: {
+      const bool shared = TRY(guest.accepting.Joined(guest.said));
+      if (!shared) guest.shared.reset();
+      if (guest.shared != nullptr) guest.shared->CloseDescriptor();
+      // Asked again, since another may have come with its rank meanwhile.
+      const std::string refusal = guest.refused ? "it was refused" : wanted(guest.rank);
+      if (!refusal.empty()) return Error{Code::kInvalid, refusal};
+      guest.in = true;
+      return std::string();
+    }
+  }
+  return Error{Code::kInvalid, "no such stage"};
+}
+
+}  // namespace freshet::fabric::tcp
