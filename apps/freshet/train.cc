@@ -198,7 +198,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
   SettleDefaults(flags, settings, start.description);
   if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, start.description));
-  if (!flags.learning.IsNetwork() && (flags.input.crop > 0 || flags.input.mirror || settings.Given("subtract-mean")))
+  if (!flags.learning.IsNetwork() &&
+      (flags.input.crop > 0 || flags.input.mirror || flags.input.subtract_mean != "auto"))
     return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
   start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description));
   start.batch = flags.workers.GlobalBatch(flags.batch);

@@ -34,18 +34,18 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
   return options;
 }
 
-// Trains as one worker, or alone when there is nobody to meet. `source` is what was opened to learn of the data; others
-// open their own.
-Result<Outcome> Work(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                     std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives, ProgressView* view) {
+// Trains as one worker, or alone when there is nobody to meet. `source` is one that was opened for `description` and
+// makes it grow; without one, a worker opens its own.
+Result<Outcome> Work(Door& door, const Start& start, data::Description& description, optimize::Memory& memory,
+                     base::Executor& pool, std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives,
+                     ProgressView* view) {
   const base::Env env = door.env(pool);
   const TrainFlags& flags = start.flags;
   Outcome outcome;
-  outcome.description = start.description;
   if (source == nullptr) {
     InputFlags input = flags.input;
     if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
-    source = TRY(input.Open(env, outcome.description));
+    source = TRY(input.Open(env, description));
   }
   outcome.model = TRY(model::Model::Make(start.config));
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
@@ -68,10 +68,10 @@ Result<Outcome> Work(Door& door, const Start& start, optimize::Memory& memory, b
   }
   outcome.report =
       TRY(flags.learning.optimizer == "lbfgs"
-              ? train::TrainByLbfgs(env, options, *outcome.model, parameters, outcome.description, *source,
-                                    flags.learning.l2)
-              : train::Trainer(env, options, *outcome.model, parameters, *optimizer, outcome.description).Run(*source));
+              ? train::TrainByLbfgs(env, options, *outcome.model, parameters, description, *source, flags.learning.l2)
+              : train::Trainer(env, options, *outcome.model, parameters, *optimizer, description).Run(*source));
   outcome.bad_rows = BadRows(*source);
+  outcome.description = description;
   if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
   return outcome;
 }
@@ -80,14 +80,15 @@ Result<Outcome> WorkWith(Door& door, const Start& start, optimize::Memory& memor
                          fabric::Fabric& fabric, ProgressView& view) {
   fabric::Collectives collectives(fabric, TRY(start.flags.workers.Collectives()));
   if (start.flags.workers.calibrate) TRY(collectives.Calibrate(door.clock));
-  return Work(door, start, memory, pool, nullptr, &collectives, fabric.rank() == 0 ? &view : nullptr);
+  data::Description description = start.description;
+  return Work(door, start, description, memory, pool, nullptr, &collectives, fabric.rank() == 0 ? &view : nullptr);
 }
 
 }  // namespace
 
-Result<Outcome> WorkAlone(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+Result<Outcome> WorkAlone(Door& door, Start& start, optimize::Memory& memory, base::Executor& pool,
                           std::unique_ptr<data::RowSource> source, ProgressView& view) {
-  return Work(door, start, memory, pool, std::move(source), nullptr, &view);
+  return Work(door, start, start.description, memory, pool, std::move(source), nullptr, &view);
 }
 
 Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads,

@@ -50,8 +50,8 @@ struct Start {
   std::uint64_t batch = 1;
 };
 
-// Trains alone.
-Result<Outcome> WorkAlone(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
+// Trains alone, on a source that was opened for start.description and makes it grow.
+Result<Outcome> WorkAlone(Door& door, Start& start, optimize::Memory& memory, base::Executor& pool,
                           std::unique_ptr<data::RowSource> source, ProgressView& view);
 // Trains as N workers in this process, each a thread with its share of the threads.
 Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads, ProgressView& view);

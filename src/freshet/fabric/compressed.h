@@ -24,10 +24,10 @@ namespace freshet::fabric {
 // A group of one exchanges nothing and loses nothing: the values (and what is left in the residual) stay exact.
 //
 // Threads:  one at a time; Collectives::Start may run it on the fabric's.
-// Blocking: as ExchangeInOrder. Failure: the fabric's, or kCorrupt for bytes that are no encoding of a chunk; the
-// fabric is
-//           then aborted, the values are in no particular state, and the residual may hold part of them: restore it
-//           with the rest of the checkpoint, or Clear it.
+// Blocking: as ExchangeInOrder.
+// Failure:  the fabric's, or kCorrupt for bytes that are no encoding of a chunk. The fabric is then aborted, the values
+//           are in no particular state, and the residual may hold part of them: restore it with the rest of the
+//           checkpoint, or Clear it.
 class CompressedAllReduce {
  public:
   static constexpr Tag kTags = 2;  // how many it uses, from the given one on

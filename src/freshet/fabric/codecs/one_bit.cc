@@ -49,15 +49,18 @@ void Unpack(const std::byte* bits, std::size_t bytes, float above, float below, 
 void EncodeGroup(std::span<const float> values, std::span<float> residual, std::byte* to) {
   const std::size_t count = values.size();
   Group sum{};
+  if (residual.empty())
+    std::copy(values.begin(), values.end(), sum.begin());
+  else
+    for (std::size_t i = 0; i < count; ++i) sum[i] = values[i] + residual[i];
   float above = 0, below = 0;
   int below_count = 0;
 #pragma omp simd reduction(+ : above, below, below_count)
   for (std::size_t i = 0; i < count; ++i) {
-    const float v = residual.empty() ? values[i] : values[i] + residual[i];
-    sum[i] = v;
+    const float v = sum[i];
     above += v < 0 ? 0 : v;  // what is not a number goes here, and so into the mean
     below += v < 0 ? v : 0;
-    below_count += v < 0;
+    below_count += v < 0 ? 1 : 0;
   }
   const int above_count = static_cast<int>(count) - below_count;
   const std::uint16_t means[2] = {Bf16Of(above_count == 0 ? 0 : above / static_cast<float>(above_count)),
