@@ -50,7 +50,6 @@ struct Streams {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked to be told
-  // Our own handlers would swallow a signal that comes before the program is there.
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -87,7 +86,11 @@ Result<std::unique_ptr<Worker>> Worker::Start(const WorkerStart& start) {
     streams.err = err.workers.number();
     relays.emplace_back(std::move(err.ours), start.err_to, mark);
   }
+  sigset_t all, before;  // held until the new process has no handlers of ours left, which would swallow them
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t parent = getpid(), pid = fork();
+  if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError(Str("cannot start rank ", start.rank));
   if (pid == 0) Become(start, streams, parent);
   setpgid(pid, pid);  // here too: it has to be so before we signal the group
