@@ -25,7 +25,9 @@ struct Bucket {
 };
 
 Result<std::unique_ptr<fabric::Codec>> MakeCodec(const StrategyOptions& options) {
-  return fabric::Codec::Make(options.codec, {.fraction = options.top, .threshold = options.top});
+  fabric::CodecOptions how;
+  (options.codec == "threshold" ? how.threshold : how.fraction) = options.top;
+  return fabric::Codec::Make(options.codec, how);
 }
 
 void FillIfEmpty(BlockGradient& block) {

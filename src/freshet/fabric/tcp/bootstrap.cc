@@ -20,8 +20,7 @@ std::string HostName() {
   return name;
 }
 
-// The same for all processes under one kernel since it started. Empty where
-// there is none: then nobody is near.
+// The same for all processes under one kernel since it started. Empty where there is none: then nobody is near.
 std::string BootId() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
@@ -124,8 +123,8 @@ std::string Bootstrap::MissingFrom(int first) const {
   return missing;
 }
 
-// Whoever is to answer may not have begun to listen, or may be busy with
-// strangers; what a member of ours *says* is final.
+// Whoever is to answer may not have begun to listen, or may be busy with strangers; what a member of ours *says* is
+// final.
 Result<Link> Bootstrap::DialUntilThere(int rank, const Address& address) {
   const auto doing = [&] { return Str("dialling rank ", rank, " at ", address.host, ":", address.port); };
   while (true) {

@@ -10,21 +10,20 @@
 
 namespace freshet::fabric::tcp {
 
-// How a group comes together. Everybody dials rank 0 and tells where it listens
-// itself; rank 0 gives the list to all; then each dials those of lower rank and
-// lets in those of higher. At last rank 0 hears from all that they have
+// How a group comes together. Everybody dials rank 0 and tells where it listens itself; rank 0 gives the list to all;
+// then each dials those of lower rank and lets in those of higher. At last rank 0 hears from all that they have
 // everybody and tells them to begin. Nobody listens after that.
 //
-// Threads: one. Blocking: until all are there, at most the connect timeout.
-// Failure: kTimeout names the ranks that did not come; kPeerLost when one left
-// meanwhile; kInvalid when a member refused
-//          us, with its reason.
+// Threads:  one.
+// Blocking: until all are there, at most the connect timeout.
+// Failure:  kTimeout names the ranks that did not come; kPeerLost when one left meanwhile; kInvalid when a member
+// refused
+//           us, with its reason.
 class Bootstrap {
  public:
   Bootstrap(const TcpOptions& options, base::Clock& clock);
 
-  // A connection to each member, by rank; the own place stays empty but for
-  // where we are.
+  // A connection to each member, by rank; the own place stays empty but for where we are.
   Result<std::vector<Link>> Run();
   std::uint64_t strangers() const { return strangers_; }
 

@@ -12,8 +12,7 @@
 
 namespace freshet::fabric::tcp {
 
-// Nonces must not be foreseen, so they come from the cryptographic library and
-// not from a seeded stream.
+// Nonces must not be foreseen, so they come from the cryptographic library and not from a seeded stream.
 Nonce NewNonce() {
   Nonce nonce;
   CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), nonce.size()) == 1);
@@ -59,8 +58,7 @@ void Door::AcceptAll() {
   }
 }
 
-// A crowd of strangers must not push out a member in the middle of its
-// handshake, nor keep one out for long.
+// A crowd of strangers must not push out a member in the middle of its handshake, nor keep one out for long.
 bool Door::MakeRoom() {
   if (guests_.size() < kGuests) return true;
   const auto oldest =
@@ -97,8 +95,7 @@ Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wan
   }
   const std::string answer = TRY(Answer(guest, wanted));
   guest.said.clear();
-  // A few hundred bytes: they fit into the socket of whoever plays by the
-  // rules.
+  // A few hundred bytes: they fit into the socket of whoever plays by the rules.
   if (::send(guest.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(answer.size()))
     return Error{Code::kIo, "it does not listen"};
   return true;
@@ -112,7 +109,10 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
     case Stage::kProof: {
       Accepting::Claim claim = TRY(guest.accepting.Proven(guest.said));
       if (claim.refusal.empty()) claim.refusal = wanted(claim.rank);
+      if (claim.refusal.empty() && IsJoining(claim.rank))
+        claim.refusal = Str("there is a rank ", claim.rank, " already");
       guest.stage = Stage::kJoined;
+      guest.deadline = Deadline(clock_, 10 * kPatience);  // no stranger, and maybe on a busy machine
       guest.rank = claim.rank;
       guest.refused = !claim.refusal.empty();
       guest.place = std::move(claim.place);
@@ -132,9 +132,7 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
       const bool shared = TRY(guest.accepting.Joined(guest.said));
       if (!shared) guest.shared.reset();
       if (guest.shared != nullptr) guest.shared->CloseDescriptor();
-      // Asked again, since another may have come with its rank meanwhile.
-      const std::string refusal = guest.refused ? "it was refused" : wanted(guest.rank);
-      if (!refusal.empty()) return Error{Code::kInvalid, refusal};
+      if (guest.refused) return Error{Code::kInvalid, "it was refused"};
       guest.in = true;
       return std::string();
     }

@@ -24,11 +24,9 @@ struct Link {
 
 Nonce NewNonce();
 
-// Listens, and lets in who holds the token; the others are out within a second,
-// and cost at most kHandshakeBytes each.
+// Listens, and lets in who holds the token; the others are out within a second, and cost at most kHandshakeBytes each.
 //
-// Threads: one. Blocking: Turn waits up to the given time. Failure: strangers
-// are counted, never an error.
+// Threads: one. Blocking: Turn waits up to the given time. Failure: strangers are counted, never an error.
 class Door {
  public:
   static constexpr std::chrono::milliseconds kPatience{1000};
@@ -42,8 +40,8 @@ class Door {
   };
   Door(Descriptor listener, Settings settings, const base::Clock& clock);
 
-  // Looks at the listener and all guests once. `wanted` says why a rank is not
-  // welcome ("" if it is); `entered` gets each that is in.
+  // Looks at the listener and all guests once. `wanted` says why a rank is not welcome ("" if it is); `entered` gets
+  // each that is in.
   void Turn(int timeout_ms, const std::function<std::string(int rank)>& wanted,
             const std::function<void(int rank, Link link)>& entered, const std::vector<int>& watched);
 

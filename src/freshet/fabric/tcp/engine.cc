@@ -242,8 +242,7 @@ Result<void> Engine::OnMessage(Peer& from, Matching::Message message, std::span<
   return {};
 }
 
-// A receive has found its message: takes it if it is here, asks for it
-// otherwise.
+// A receive has found its message: takes it if it is here, asks for it otherwise.
 void Engine::Accept(Operation& receive, const Matching::Message& message, std::span<const std::byte> content) {
   Peer& sender = peer(message.from);
   receive.peer = message.from;
@@ -265,8 +264,7 @@ void Engine::Accept(Operation& receive, const Matching::Message& message, std::s
   }
 }
 
-// Whether there is room for the message; makes it for a borrow. The receive has
-// failed otherwise.
+// Whether there is room for the message; makes it for a borrow. The receive has failed otherwise.
 bool Engine::Fits(Operation& receive, const Matching::Message& message) {
   if (receive.kind == Operation::Kind::kBorrow) {
     const auto fits = [&](const Buffer& b) { return b.size >= message.bytes && b.size / 4 <= message.bytes; };

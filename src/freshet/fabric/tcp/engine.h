@@ -18,18 +18,14 @@
 
 namespace freshet::fabric::tcp {
 
-// The protocol between the members of a group, without threads and without
-// waiting: transfers are started, turns move bytes, ticks keep time, and what
-// is done can be taken.
+// The protocol between the members of a group, without threads and without waiting: transfers are started, turns move
+// bytes, ticks keep time, and what is done can be taken.
 //
-// Short messages go at once, as long as the receiver has not too many of them
-// lying about (a window of bytes, given back as they are taken). Longer ones,
-// and short ones beyond the window, are offered and wait until a receive has
-// asked for them, so that their bytes travel straight to their place and a
-// socket is never left unread.
+// Short messages go at once, as long as the receiver has not too many of them lying about (a window of bytes, given
+// back as they are taken). Longer ones, and short ones beyond the window, are offered and wait until a receive has
+// asked for them, so that their bytes travel straight to their place and a socket is never left unread.
 //
-// Threads: one at a time; the caller has a lock. Failure: the first loss of a
-// member is final, see Fail.
+// Threads: one at a time; the caller has a lock. Failure: the first loss of a member is final, see Fail.
 class Engine final : public FrameHandler {
  public:
   Engine(const TcpOptions& options, std::vector<Link> links, const base::Clock& clock);
@@ -40,8 +36,7 @@ class Engine final : public FrameHandler {
   Result<std::uint64_t> StartSend(int to, Tag tag, std::span<const std::byte> bytes);
   Result<std::uint64_t> StartReceive(Operation::Kind kind, int from, Tag tag, Landing landing);
   bool Done(std::uint64_t id) const;
-  // What has become of a finished transfer; it is forgotten, unless it lends
-  // memory.
+  // What has become of a finished transfer; it is forgotten, unless it lends memory.
   Result<Arrived> Take(std::uint64_t id);
   void Release(std::uint64_t id);
   // Gives up a transfer that did not finish in time, and says what it was.
@@ -49,21 +44,19 @@ class Engine final : public FrameHandler {
 
   // Moves what can be moved; true when something was.
   bool Turn();
-  // Before the caller sleeps on descriptor(): false when there is something to
-  // do first. And after.
+  // Before the caller sleeps on descriptor(): false when there is something to do first. And after.
   bool PrepareSleep();
   void Awake();
   void Interrupt();  // ends such a sleep
-  // Heartbeats out, silences noticed. To be called at least every heartbeat;
-  // gives the time until the next is due.
+  // Heartbeats out, silences noticed. To be called at least every heartbeat; gives the time until the next is due.
   base::Clock::Duration Tick();
 
   // This member gives up, and tells the others.
   void Abort(const std::string& why);
   // Ends everything here: transfers under way get this error, later ones too.
   void Stop(Error why);
-  // Says goodbye to all; nothing may be sent after it. Then Turn until Quiet:
-  // what was sent has reached the others' machines.
+  // Says goodbye to all; nothing may be sent after it. Then Turn until Quiet: what was sent has reached the others'
+  // machines.
   void SayGoodbye();
   bool Quiet();
 
@@ -97,6 +90,7 @@ class Engine final : public FrameHandler {
   void Poll(Peer& peer, bool writing);
   void Handle(Peer& peer, const Result<bool>& outcome, bool& any);
   void Lose(Peer& peer, const std::string& why);
+  void Tell(int culprit, const std::string& text);
   void Fail(int culprit, std::string text);  // tells the others
   bool AnyoneLeft() const;
   std::string Name(int rank) const;  // "rank 3 (host b)"

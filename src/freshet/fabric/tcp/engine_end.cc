@@ -27,8 +27,7 @@ std::string Engine::Wanted(const Operation& operation) const {
 base::Clock::Duration Engine::Tick() {
   const auto now = clock_.Now();
   const auto patience = options_.heartbeat * options_.heartbeat_misses;
-  // Who was stopped itself has not listened, and cannot say that others were
-  // silent.
+  // Who was stopped itself has not listened, and cannot say that others were silent.
   const bool overslept = now - last_tick_ > patience / 2;
   last_tick_ = now;
   auto next = options_.heartbeat;
@@ -56,15 +55,20 @@ void Engine::Lose(Peer& lost, const std::string& why) {
   if (!lost.left && !failure_.has_value()) Fail(lost.rank(), Str(Name(lost.rank()), " is gone: ", why));
 }
 
-// The first to notice tells all others, so that all name the same member.
+// The first to notice tells all others, and they tell each other, so that all name the same member: whoever hears of a
+// loss may leave for it, and its goodbye must not be heard before its reason.
 void Engine::Fail(int culprit, std::string text) {
   if (failure_.has_value()) return;
+  Tell(culprit, text);
+  Stop({Code::kPeerLost, std::move(text)});
+}
+
+void Engine::Tell(int culprit, const std::string& text) {
   for (const auto& other : peers_) {
-    if (!other->open() || other->left || other->rank() == culprit) continue;
+    if (!other->open() || other->left) continue;
     other->SendText({.type = FrameType::kAbort, .argument = static_cast<std::uint64_t>(culprit)}, text);
     Flush(*other);
   }
-  Stop({Code::kPeerLost, std::move(text)});
 }
 
 void Engine::Stop(Error why) {
@@ -82,14 +86,16 @@ void Engine::Stop(Error why) {
 void Engine::Abort(const std::string& why) { Fail(options_.rank, Str(Name(options_.rank), " gave up: ", why)); }
 
 void Engine::OnAbort(Peer& from, const Header& header, std::span<const std::byte> payload) {
+  if (failure_.has_value()) return;
   std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  Tell(static_cast<int>(header.argument), text);
   if (header.argument == static_cast<std::uint64_t>(options_.rank))
     text = Str(Name(from.rank()), " has given up on this member: ", text);
   Stop({Code::kPeerLost, std::move(text)});
 }
 
-// All it ever sent is here: nothing of it can come any more, and nothing
-// reaches it. That is a loss to who still needs it.
+// All it ever sent is here: nothing of it can come any more, and nothing reaches it. That is a loss to who still needs
+// it.
 void Engine::OnGoodbye(Peer& from) {
   from.left = true;
   from.requests_in = 0;

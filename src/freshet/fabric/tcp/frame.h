@@ -32,8 +32,7 @@ enum class FrameType : std::uint8_t {
   kWake = 11,      // look at the shared memory
 };
 
-// The head of every frame, 64 bytes, little-endian; docs/formats.md has the
-// layout.
+// The head of every frame, 64 bytes, little-endian; docs/formats.md has the layout.
 struct Header {
   FrameType type = FrameType::kHeartbeat;
   bool checked = true;  // payload_crc was computed
@@ -52,9 +51,8 @@ using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
 HeaderBytes Encode(const Header& header);
 
-// kCorrupt for anything that is not a header of ours: magic, checksum, type, or
-// a payload longer than its type may have. So nothing is ever allocated or read
-// by a length that was not checked.
+// kCorrupt for anything that is not a header of ours: magic, checksum, type, or a payload longer than its type may
+// have. So nothing is ever allocated or read by a length that was not checked.
 Result<Header> Decode(std::span<const std::byte, kHeaderBytes> bytes);
 
 // The longest payload of a type.

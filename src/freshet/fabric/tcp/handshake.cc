@@ -161,8 +161,7 @@ Result<std::string> Accepting::Challenge(std::string_view hello) {
   return challenge;
 }
 
-// Only now, when it is known to hold the token, may the other side learn what
-// is wrong with it.
+// Only now, when it is known to hold the token, may the other side learn what is wrong with it.
 Result<Accepting::Claim> Accepting::Proven(std::string_view sealed) {
   WireReader hello(std::string_view(said_).substr(kMagic.size(), kHelloBytes - kMagic.size()));
   const auto from = hello.Number<std::uint32_t>(), to = hello.Number<std::uint32_t>(),

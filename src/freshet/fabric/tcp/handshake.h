@@ -11,21 +11,17 @@
 
 namespace freshet::fabric::tcp {
 
-// How two members make sure of each other before anything else is said. The one
-// who dials begins:
+// How two members make sure of each other before anything else is said. The one who dials begins:
 //
-//   hello      dialer -> acceptor   96 bytes: versions, both ranks, size,
-//   generation, digest of the job, a nonce challenge  acceptor -> dialer   80
-//   bytes: its rank, a nonce, and a MAC that proves it has the token proof
-//   dialer -> acceptor   sealed: where it runs and listens welcome    acceptor
-//   -> dialer   sealed: a verdict, where it runs, shared memory on offer joined
-//   dialer -> acceptor   sealed: whether the shared memory was found
+//   hello      dialer -> acceptor   96 bytes: version, both ranks, size, generation, digest of the job, a nonce
+//   challenge  acceptor -> dialer   80 bytes: its rank, a nonce, and a MAC that proves it has the token
+//   proof      dialer -> acceptor   sealed: where it runs and listens
+//   welcome    acceptor -> dialer   sealed: a verdict, where it runs, shared memory on offer
+//   joined     dialer -> acceptor   sealed: whether the shared memory was found
 //
-// Every MAC is HMAC-SHA256 by the token over a label of the step, all that was
-// said before and the message, so that none can be replayed, reflected or moved
-// to another pair, job or generation. Who has no token learns nothing but that
-// somebody is there. A message that carries a MAC and a length is *sealed*: u32
-// bytes of the body, MAC, body.
+// Every MAC is HMAC-SHA256 by the token over a label of the step, all that was said before and the message, so that
+// none can be replayed, reflected or moved to another pair, job or generation. Who has no token learns nothing but that
+// somebody is there. A message that carries a MAC and a length is *sealed*: u32 bytes of the body, MAC, body.
 using Nonce = std::array<std::byte, 32>;
 
 inline constexpr std::size_t kHelloBytes = 96;
@@ -56,16 +52,13 @@ struct Offer {
   std::uint64_t bytes = 0;  // of one ring; 0: none
   int process = 0;
   int descriptor = 0;
-  std::array<std::byte, 16> secret{};  // lies in the memory too, so that another
-                                       // process's is not taken for it
+  std::array<std::byte, 16> secret{};  // lies in the memory too, so that no other is taken for it
 };
 
-// The body's length a sealed message promises, from its first kSealBytes;
-// kBadInput if it is too long.
+// The body's length a sealed message promises, from its first kSealBytes; kBadInput if it is too long.
 Result<std::size_t> SealedBytes(std::string_view start);
 
-// The side that dials. Each call takes what the other side said and gives what
-// to answer.
+// The side that dials. Each call takes what the other side said and gives what to answer.
 class Dialing {
  public:
   struct Welcome {
@@ -93,8 +86,7 @@ class Accepting {
   struct Claim {
     int rank = 0;
     Place place;
-    std::string refusal;  // why a holder of the token is not welcome all the
-                          // same; empty: it is
+    std::string refusal;  // why a holder of the token is not welcome all the same; empty: it is
   };
   Accepting(const Group& group, const Nonce& nonce) : group_(group), nonce_(nonce) {}
 

@@ -5,8 +5,7 @@
 
 namespace freshet::fabric::tcp {
 
-// Where the bytes of one message go, in order and in pieces of any size: to a
-// place, or onto floats that are there.
+// Where the bytes of one message go, in order and in pieces of any size: to a place, or onto floats that are there.
 class Landing {
  public:
   Landing() = default;
@@ -17,8 +16,7 @@ class Landing {
   bool adds() const { return adds_; }
   std::size_t landed() const { return landed_; }
 
-  // Where the next bytes can be put without a copy; empty when they must be
-  // added. Then Advance.
+  // Where the next bytes can be put without a copy; empty when they must be added. Then Advance.
   std::span<std::byte> Direct() const { return adds_ ? std::span<std::byte>() : into_.subspan(landed_); }
   void Advance(std::size_t bytes) { landed_ += bytes; }
 

@@ -10,8 +10,8 @@
 
 namespace freshet::fabric::tcp {
 
-// Brings together receives that wait for a message and messages that came
-// before anybody wanted them, by sender and tag, first come first served.
+// Brings together receives that wait for a message and messages that came before anybody wanted them, by sender and
+// tag, first come first served.
 //
 // Threads: one at a time. Ownership: borrows the operations.
 class Matching {
@@ -28,8 +28,7 @@ class Matching {
   void Post(Operation& receive) { posted_.emplace(receive.tag, &receive); }
   void Keep(Message message) { kept_.emplace(message.tag, std::move(message)); }
 
-  // The first receive that waits for a message of this sender and tag, which
-  // waits no longer; null if there is none.
+  // The first receive that waits for a message of this sender and tag, which waits no longer; null if there is none.
   Operation* TakeReceive(int from, Tag tag);
   // The first message for a receive.
   std::optional<Message> TakeMessage(int from, Tag tag);

@@ -31,8 +31,7 @@ struct Operation {
   Landing landing;                 // of the others
   Buffer lent;                     // of a borrow
   std::size_t bytes = 0;           // of the message, once known
-  std::uint64_t peer_id = 0;       // what the other side calls this message; 0: it
-                                   // does not know of it yet
+  std::uint64_t peer_id = 0;       // what the other side calls this message; 0: it does not know of it yet
 
   bool matched = false;  // sender and receiver have found each other
   bool done = false;

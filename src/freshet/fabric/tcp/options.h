@@ -15,8 +15,7 @@ namespace freshet::fabric::tcp {
 // The secret that makes a process a member of a job; 256 random bits.
 using Token = std::array<std::byte, 32>;
 
-// Makes a new token in a file that only its owner can read (mode 0600), which
-// must not exist yet.
+// Makes a new token in a file that only its owner can read (mode 0600), which must not exist yet.
 Result<void> MakeTokenFile(const std::string& path);
 // Reads one; refuses a file that others can read.
 Result<Token> ReadTokenFile(const std::string& path);
@@ -28,14 +27,12 @@ namespace freshet::fabric {
 struct TcpOptions {
   int rank = 0;
   int size = 1;
-  std::string rendezvous;  // "host:port" where rank 0 listens; an IPv6 address
-                           // in brackets
+  std::string rendezvous;  // "host:port" where rank 0 listens; an IPv6 address in brackets
   std::string job;         // members of another job are refused
   tcp::Token token{};
   std::uint64_t generation = 0;  // members of another generation are refused
 
-  std::string bind_address;  // where others reach this member; empty: the
-                             // address by which it reaches rank 0
+  std::string bind_address;  // where others reach this member; empty: the address by which it reaches rank 0
   std::string host;          // what people call this machine; empty: its own name
 
   base::Clock::Duration connect_timeout = std::chrono::seconds(30);  // for the whole group to come together
@@ -50,8 +47,7 @@ struct TcpOptions {
   bool checksum = true;              // of payloads that travel through sockets; the same in all members
   std::uint64_t max_message_bytes = std::uint64_t{16} << 30;
 
-  // Told the port where rank 0 listens, before anybody is waited for: for a
-  // rendezvous with port 0.
+  // Told the port where rank 0 listens, before anybody is waited for: for a rendezvous with port 0.
   std::function<void(int port)> listening;
 
   Result<void> Validate() const;

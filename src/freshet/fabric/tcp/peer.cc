@@ -54,8 +54,7 @@ void Peer::SendBulk(Operation& operation) {
   }
 }
 
-// Pieces are cut when the socket has room for them, so that short frames never
-// queue behind a long message.
+// Pieces are cut when the socket has room for them, so that short frames never queue behind a long message.
 void Peer::PushNextPiece() {
   Operation& operation = *bulk_.front();
   const auto rest = operation.out.subspan(operation.moved);
@@ -108,8 +107,7 @@ void Peer::Sent(std::size_t bytes, FrameHandler& handler) {
   }
 }
 
-// Ends only with nothing left that was read: the socket would not tell of it
-// again.
+// Ends only with nothing left that was read: the socket would not tell of it again.
 Result<bool> Peer::Read(FrameHandler& handler) {
   bool any = false;
   received_ = 0;

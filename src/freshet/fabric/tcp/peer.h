@@ -24,21 +24,19 @@ class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
   virtual Result<void> OnFrame(Peer& peer, const Header& header, std::span<const std::byte> payload) = 0;
-  // The receive a peer's bytes belong to; null when it is gone and they go
-  // nowhere.
+  // The receive a peer's bytes belong to; null when it is gone and they go nowhere.
   virtual Operation* ReceiveOf(Peer& peer, std::uint64_t id) = 0;
   // All bytes of a message have landed, or were handed to the system.
   virtual void OnMoved(Operation& operation) = 0;
 };
 
-// The connection to one other member: frames out and in, long messages in
-// pieces or through shared memory. Moves what it can and never waits.
+// The connection to one other member: frames out and in, long messages in pieces or through shared memory. Moves what
+// it can and never waits.
 //
-// Threads: one at a time. Ownership: borrows the operations, which are taken
-// back by Forget. Failure: an error of Read is the end of the connection.
-// Writing never fails: what becomes of a broken connection is
-//          seen by reading it, since the other side's last words may still be
-//          there.
+// Threads:   one at a time.
+// Ownership: borrows the operations, which are taken back by Forget.
+// Failure:   an error of Read is the end of the connection. Writing never fails: what becomes of a broken connection is
+//            seen by reading it, since the other side's last words may still be there.
 class Peer {
  public:
   struct Settings {
@@ -55,8 +53,7 @@ class Peer {
   bool shares_memory() const { return lane_.has_value(); }
   void Close() { socket_.Close(); }
 
-  // Queues a frame. Its payload belongs to the operation, which is over when
-  // all its bytes have gone; `text` is kept.
+  // Queues a frame. Its payload belongs to the operation, which is over when all its bytes have gone; `text` is kept.
   void Send(Header header, std::span<const std::byte> payload = {}, Operation* operation = nullptr);
   void SendText(Header header, std::string text);
   // Queues the whole of a long message whose receiver is ready.
@@ -70,12 +67,11 @@ class Peer {
   Result<bool> Read(FrameHandler& handler);
   // Moves bytes through shared memory; true when some moved.
   Result<bool> TurnLane(FrameHandler& handler);
-  // Says that this side sleeps or is awake; false when there is something to do
-  // first.
+  // Says that this side sleeps or is awake; false when there is something to do first.
   bool SleepLane(bool sleeping) { return !lane_.has_value() || lane_->Sleep(sleeping); }
 
-  // Nothing of this operation is touched from here on. False when its bytes are
-  // half way: then nothing more can be sent.
+  // Nothing of this operation is touched from here on. False when its bytes are half way: then nothing more can be
+  // sent.
   bool Forget(const Operation& operation);
 
   std::uint64_t bytes_sent() const { return bytes_sent_; }

@@ -74,8 +74,7 @@ Result<void> RingLane::BeginMessage(Peer& peer, FrameHandler& handler) {
   return {};
 }
 
-// Says so first and looks then: the other side moves first and looks then, so
-// one of the two sees the other.
+// Says so first and looks then: the other side moves first and looks then, so one of the two sees the other.
 bool RingLane::Sleep(bool sleeping) {
   reader_.Sleep(sleeping);
   writer_.Sleep(sleeping && !out_.empty());

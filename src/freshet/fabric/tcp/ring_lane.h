@@ -13,12 +13,10 @@ namespace freshet::fabric::tcp {
 class FrameHandler;
 class Peer;
 
-// Long messages between two processes of a host, one after another through
-// shared memory: the id of the receive and the length (u64 each), then the
-// bytes. These never leave the machine's memory and carry no checksum.
+// Long messages between two processes of a host, one after another through shared memory: the id of the receive and the
+// length (u64 each), then the bytes. These never leave the machine's memory and carry no checksum.
 //
-// Threads: one at a time. Failure: kCorrupt when the other side breaks the
-// format.
+// Threads: one at a time. Failure: kCorrupt when the other side breaks the format.
 class RingLane {
  public:
   explicit RingLane(SharedMemory& memory) : writer_(memory.writer()), reader_(memory.reader()) {}

@@ -12,8 +12,7 @@
 
 namespace freshet::fabric::tcp {
 
-// What two processes see of one direction. Positions only rise; a byte's place
-// is its position modulo the ring.
+// What two processes see of one direction. Positions only rise; a byte's place is its position modulo the ring.
 struct RingControl {
   alignas(64) std::atomic<std::uint64_t> written;
   std::atomic<std::uint32_t> reader_sleeps;
@@ -21,22 +20,20 @@ struct RingControl {
   std::atomic<std::uint32_t> writer_sleeps;
 };
 
-// One direction of shared memory between two processes: a stream of bytes with
-// one writer and one reader.
+// One direction of shared memory between two processes: a stream of bytes with one writer and one reader.
 //
-// Before a side sleeps it says so (Sleep…), looks again, and is then woken by
-// other means: the other side's next step returns `wake`. Threads: one at a
-// time on each side. Ownership: borrows the memory.
+// Before a side sleeps it says so (Sleep), looks again, and is then woken by other means: the other side asks TakeWake
+// after each step.
+//
+// Threads: one at a time on each side. Ownership: borrows the memory.
 class RingWriter {
  public:
   RingWriter(RingControl& control, std::span<std::byte> memory) : control_(control), memory_(memory) {}
-  // Copies as much as fits; kCorrupt when the other side has spoilt its
-  // position.
+  // Copies as much as fits; kCorrupt when the other side has spoilt its position.
   Result<std::size_t> Write(std::span<const std::byte> bytes);
   bool Full() const;
   void Sleep(bool sleeping) { control_.writer_sleeps.store(sleeping); }
-  // Whether the reader must be woken for what was written; asked once after
-  // writing.
+  // Whether the reader must be woken for what was written; asked once after writing.
   bool TakeWake() { return control_.reader_sleeps.load() != 0 && control_.reader_sleeps.exchange(0) != 0; }
 
  private:
@@ -61,9 +58,8 @@ class RingReader {
   std::uint64_t read_ = 0;
 };
 
-// The memory of two rings, one each way: an anonymous file that its maker
-// offers and its peer opens through /proc, which succeeds for processes of one
-// user on one host (and in one process namespace) alone.
+// The memory of two rings, one each way: an anonymous file that its maker offers and its peer opens through /proc,
+// which succeeds for processes of one user on one host (and in one process namespace) alone.
 class SharedMemory {
  public:
   // kIo where the system has none to give.

@@ -9,9 +9,8 @@
 
 namespace freshet::fabric::tcp {
 
-// Small helpers around sockets, used while a group comes together. All sockets
-// are non-blocking; what waits here does so in poll until a deadline and gives
-// kTimeout then.
+// Small helpers around sockets, used while a group comes together. All sockets are non-blocking; what waits here does
+// so in poll until a deadline and gives kTimeout then.
 
 // A moment by which something has to be done.
 class Deadline {
@@ -40,8 +39,7 @@ void Tune(const Descriptor& socket);
 Address LocalAddress(const Descriptor& socket);  // in numbers
 
 Result<void> SendAll(const Descriptor& socket, std::string_view bytes, const Deadline& deadline);
-// Exactly `bytes`. While waiting also watches a second socket (if open) and
-// fails when that is closed.
+// Exactly `bytes`. While waiting also watches a second socket (if open) and fails when that is closed.
 Result<std::string> ReceiveAll(const Descriptor& socket, std::size_t bytes, const Deadline& deadline,
                                const Descriptor* watched = nullptr);
 // Whether the other side has closed, or reset; takes nothing from the socket.

@@ -11,8 +11,8 @@ namespace {
 
 using Duration = base::Clock::Duration;
 
-// For this long after somebody waited the keeper stays out of the way: waking
-// it for every message would cost as much as the message.
+// For this long after somebody waited the keeper stays out of the way: waking it for every message would cost as much
+// as the message.
 constexpr Duration kGrace = std::chrono::milliseconds(5);
 constexpr Duration kFarewell = std::chrono::seconds(1);
 
@@ -54,8 +54,7 @@ TcpFabric::~TcpFabric() {
   LeaveInOrder();
 }
 
-// What was sent last would be lost with a connection that is closed while it
-// still has something to read.
+// What was sent last would be lost with a connection that is closed while it still has something to read.
 void TcpFabric::LeaveInOrder() {
   const Duration end = clock_.Now() + kFarewell;
   epoll_event event;
@@ -137,8 +136,8 @@ void TcpFabric::Drive(Lock& lock, std::uint64_t id, Duration end) {
   }
 }
 
-// Sleeps until there is something to move, and moves it. The other side of
-// shared memory is told to wake us as long as anybody sleeps.
+// Sleeps until there is something to move, and moves it. The other side of shared memory is told to wake us as long as
+// anybody sleeps.
 void TcpFabric::Nap(Lock& lock, Duration longest) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
   epoll_event event;

@@ -16,28 +16,21 @@
 
 namespace freshet::fabric {
 
-// A fabric of processes, on one host or several, that are connected by TCP,
-// each with each. Long messages between processes of one host go through memory
-// they share.
+// A fabric of processes, on one host or several, that are connected by TCP, each with each. Long messages between
+// processes of one host go through memory they share.
 //
-// Members prove to each other that they have the job's token before anything
-// else; what follows is checked against damage, not encrypted. Nobody listens
-// once the group stands.
+// Members prove to each other that they have the job's token before anything else; what follows is checked against
+// damage, not encrypted. Nobody listens once the group stands.
 //
-// Threads:   as Fabric says. Who waits moves the bytes itself: it looks for a
-// short while, then sleeps. A thread of the
-//            fabric does so while nobody waits, sends heartbeats and notices
-//            the deaths of others; a second one is started for the first Post.
-// Blocking:  Connect, until all members are there; the destructor, at most a
-// second, until the last words are out. Failure:   a member that dies is lost
-// at once, one that is frozen or cut off after heartbeat_misses heartbeats. The
-//            first to notice tells the others, so that all name the same. A
-//            member that leaves in order (its fabric is destroyed) is no loss
-//            to who wants nothing of it. A message longer than its receive is
-//            kInvalid for the receiver, and for the sender of a short one only
-//            if it comes to know before it stops waiting. A receive that timed
-//            out may be started again; a send that timed out half way ends the
-//            group.
+// Threads:   as Fabric says. Who waits moves the bytes itself: it looks for a short while, then sleeps. A thread of the
+//            fabric does so while nobody waits, sends heartbeats and notices the deaths of others; a second one is
+//            started for the first Post.
+// Blocking:  Connect, until all members are there; the destructor, at most a second, until the last words are out.
+// Failure:   a member that dies is lost at once, one that is frozen or cut off after heartbeat_misses heartbeats. Who
+//            notices tells the others, so that all name the same. A member that leaves in order (its fabric is
+//            destroyed) is no loss to who wants nothing of it. A message longer than its receive is kInvalid for the
+//            receiver, and for its sender too unless it was short and is not waited for any more. A receive that timed
+//            out may be started again; a send that timed out half way ends the group.
 class TcpFabric final : public Fabric {
  public:
   struct Statistics {
@@ -85,8 +78,7 @@ class TcpFabric final : public Fabric {
   const std::uint64_t strangers_;
 
   mutable std::mutex mutex_;         // guards everything below
-  std::condition_variable changed_;  // something moved, or nobody drives: for
-                                     // those who wait without driving
+  std::condition_variable changed_;  // something moved, or nobody drives: for those who wait without driving
   std::condition_variable stirred_;  // for the keeper
   tcp::Engine engine_;
   base::Clock::Duration spin_{};

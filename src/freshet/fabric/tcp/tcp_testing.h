@@ -25,8 +25,7 @@ inline TcpOptions TestOptions(int rank, int size) {
 
 using Members = std::vector<Result<std::unique_ptr<TcpFabric>>>;
 
-// Connects a group within this process, each member on a thread of its own;
-// `change` may alter the options.
+// Connects a group within this process, each member on a thread of its own; `change` may alter the options.
 inline Members ConnectAll(int size, base::Clock& clock, const std::function<void(TcpOptions&)>& change = {}) {
   Members members;
   for (int rank = 0; rank < size; ++rank) members.emplace_back(Error{Code::kInvalid, "not connected"});

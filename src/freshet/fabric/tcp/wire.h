@@ -34,8 +34,8 @@ inline void PutText(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Takes numbers and texts off the front of bytes. The first thing that is not
-// there makes all that follows zero and empty; ok() tells.
+// Takes numbers and texts off the front of bytes. The first thing that is not there makes all that follows zero and
+// empty; ok() tells.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}

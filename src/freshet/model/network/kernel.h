@@ -90,7 +90,22 @@ bool CanFuse(const Layer& layer, const Layer& activation);
 
 // to += from, by all threads of the scope.
 void AddInto(float* to, const float* from, std::size_t count);
+
+// A borrowed work(first, last): small networks call it often, and a std::function would allocate each time.
+class RangeWork {
+ public:
+  template <class Work>
+  RangeWork(const Work& work)  // NOLINT: implicit on purpose
+      : work_(&work),
+        call_([](const void* w, std::size_t first, std::size_t last) { (*static_cast<const Work*>(w))(first, last); }) {
+  }
+  void operator()(std::size_t first, std::size_t last) const { call_(work_, first, last); }
+
+ private:
+  const void* work_;
+  void (*call_)(const void* work, std::size_t first, std::size_t last);
+};
 // Calls work(first, last) for parts of 0 … count-1, by all threads of the scope when there is enough to do.
-void InParallel(std::size_t count, std::size_t cost_each, const std::function<void(std::size_t, std::size_t)>& work);
+void InParallel(std::size_t count, std::size_t cost_each, RangeWork work);
 
 }  // namespace freshet::model::network

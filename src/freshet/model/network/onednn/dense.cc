@@ -48,7 +48,7 @@ class DenseKernel final : public Kernel {
       const float* const bias = has_bias_ ? call.parameters->Row(call.block + 1, 0) : nullptr;
       InParallel(outputs_, inputs_, [&](std::size_t first, std::size_t last) {
         for (std::size_t o = first; o < last; ++o)
-          call.output[o] = Dot(weights + o * inputs_, input, inputs_) + (bias == nullptr ? 0 : bias[o]);
+          call.output[o] = LongDot(weights + o * inputs_, input, inputs_) + (bias == nullptr ? 0 : bias[o]);
       });
     } else {
       // Weights first: with few rows that is several times faster than rows first, and turning the result is cheap.

@@ -21,7 +21,7 @@ ThreadScope::ThreadScope(int) {}
 ThreadScope::~ThreadScope() = default;
 #endif
 
-void InParallel(std::size_t count, std::size_t cost_each, const std::function<void(std::size_t, std::size_t)>& work) {
+void InParallel(std::size_t count, std::size_t cost_each, RangeWork work) {
 #ifdef _OPENMP
   constexpr std::size_t kWorthIt = 1 << 15;  // floats: waking threads costs some microseconds
   const auto threads = static_cast<std::size_t>(omp_get_max_threads());
