@@ -26,11 +26,10 @@ std::string ProgramVersion() { return FRESHET_VERSION; }
 std::string ProgramCommit() { return FRESHET_COMMIT; }
 
 std::string VersionText() {
-  return Str(
-      "freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
-      "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
-      "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
-      "\nfabrics: threads, tcp\n");
+  return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
+             "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
+             "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
+             "\nfabrics: threads, tcp\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {
