@@ -1,11 +1,8 @@
 #include "train_worker.h"
 
-#include <cstdlib>
 #include <thread>
 
-#include "fabric/tcp/tcp_fabric.h"
 #include "fabric/threads/threads_fabric.h"
-#include "launch_token.h"
 #include "model/model_file.h"
 #include "train/lbfgs_trainer.h"
 
@@ -116,17 +113,7 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
 
 Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
                              const fabric::Place& place, ProgressView& view) {
-  const WorkerFlags& flags = start.flags.workers;
-  const Token token = TRY(ReadToken(flags.token_file, place, [](const char* name) { return std::getenv(name); }));
-  fabric::TcpOptions options;
-  options.rank = place.rank;
-  options.size = place.size;
-  options.rendezvous = place.rendezvous;
-  options.job = place.job;
-  std::copy(token.begin(), token.end(), options.token.begin());
-  options.heartbeat = std::chrono::milliseconds(flags.heartbeat);
-  options.shared_memory = flags.shared_memory;
-  const auto fabric = TRY(fabric::TcpFabric::Connect(options, door.clock));
+  const auto fabric = TRY(start.flags.workers.Connect(place, door.clock));
   auto outcome = WorkWith(door, start, memory, pool, *fabric, view);
   if (!outcome.ok()) fabric->Abort(outcome.error());
   return outcome;

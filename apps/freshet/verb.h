@@ -37,7 +37,8 @@ struct Verb {
   Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
 };
 
-extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport, kLaunch;
+extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport, kLaunch,
+    kBench;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.

@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "fabric/codec.h"
+#include "fabric/tcp/tcp_fabric.h"
+#include "launch_token.h"
 
 namespace freshet::cli {
 
@@ -42,6 +44,12 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("warm-start", &strategy.warm_start, "average: updates by all-reduce before averaging begins",
                {.value = "N"});
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+  RegisterPlace(settings);
+  settings.Add("trace", &trace, "write where the time of all workers went, for chrome://tracing or Perfetto",
+               {.value = "FILE"});
+}
+
+void WorkerFlags::RegisterPlace(base::Settings& settings) {
   settings.Add("rank", &rank,
                "of this process among several (else from the launcher: freshet launch, torchrun, MPI, Slurm)",
                {.value = "K", .least = -1});
@@ -54,8 +62,6 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("heartbeat", &heartbeat, "time between signs of life; a process silent for twelve is lost",
                {.value = "MS", .least = 10, .most = 60000});
   settings.Add("shared-memory", &shared_memory, "processes of one host exchange large messages through shared memory");
-  settings.Add("trace", &trace, "write where the time of all workers went, for chrome://tracing or Perfetto",
-               {.value = "FILE"});
 }
 
 Result<fabric::Place> WorkerFlags::FindPlace() {
@@ -70,6 +76,19 @@ Result<fabric::Place> WorkerFlags::FindPlace() {
 
 std::uint64_t WorkerFlags::GlobalBatch(std::uint64_t batch) const {
   return batch_per_worker ? batch * static_cast<std::uint64_t>(count) : batch;
+}
+
+Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place& place, base::Clock& clock) const {
+  const Token token = TRY(ReadToken(token_file, place, [](const char* name) { return std::getenv(name); }));
+  fabric::TcpOptions options;
+  options.rank = place.rank;
+  options.size = place.size;
+  options.rendezvous = place.rendezvous;
+  options.job = place.job;
+  std::copy(token.begin(), token.end(), options.token.begin());
+  options.heartbeat = std::chrono::milliseconds(heartbeat);
+  options.shared_memory = shared_memory;
+  return std::unique_ptr<fabric::Fabric>(TRY(fabric::TcpFabric::Connect(options, clock)));
 }
 
 Result<bool> WorkerFlags::Whole(bool needed) const {

@@ -19,8 +19,12 @@ struct WorkerFlags {
   strategy::StrategyOptions strategy;
 
   void Register(base::Settings& settings);
+  // Of these, those about one process among several.
+  void RegisterPlace(base::Settings& settings);
   // This process's place among several, by flags or the launcher's variables.
   Result<fabric::Place> FindPlace();
+  // Meets the other processes.
+  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, base::Clock& clock) const;
   // Rows of one update over all workers, by --batch and --batch-per-worker.
   std::uint64_t GlobalBatch(std::uint64_t batch) const;
   // Do all workers read all rows, each taking its share of every update? `needed`: because names or moments are learned

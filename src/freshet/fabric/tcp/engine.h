@@ -72,13 +72,17 @@ class Engine final : public FrameHandler {
   void OnMoved(Operation& operation) override;
 
  private:
+  static constexpr std::size_t kWindowBytes = 8 << 20;  // of short messages that a receiver keeps, for each peer
+  static constexpr std::size_t kEagerCost = 128;        // of one beside its bytes, so that empty ones count too
+  static constexpr std::size_t kOffers = 1 << 16;       // of long messages, for each peer
+
   Peer& peer(int rank) { return *peers_[static_cast<std::size_t>(rank)]; }
   Operation& Add(Operation::Kind kind, int rank, Tag tag);
   Operation* SendOf(const Peer& peer, std::uint64_t id);
   Result<void> CheckRank(int rank, std::string_view doing) const;
 
   Result<void> OnMessage(Peer& peer, Matching::Message message, std::span<const std::byte> content);
-  Result<void> OnCancel(Peer& peer, const Header& header);
+  void OnCancel(Peer& peer, const Header& header);
   void OnRefuse(Peer& peer, const Header& header);
   void OnAbort(Peer& peer, const Header& header, std::span<const std::byte> payload);
   void OnGoodbye(Peer& peer);

@@ -30,8 +30,8 @@ void Matching::Remove(const Operation& receive) {
   }
 }
 
-void Matching::RemoveOffer(int from, std::uint64_t send_id) {
-  std::erase_if(kept_, [&](const auto& entry) {
+std::size_t Matching::RemoveOffer(int from, std::uint64_t send_id) {
+  return std::erase_if(kept_, [&](const auto& entry) {
     return entry.second.from == from && entry.second.send_id == send_id && !entry.second.whole;
   });
 }

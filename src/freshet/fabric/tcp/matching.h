@@ -34,7 +34,7 @@ class Matching {
   std::optional<Message> TakeMessage(int from, Tag tag);
 
   void Remove(const Operation& receive);
-  void RemoveOffer(int from, std::uint64_t send_id);
+  std::size_t RemoveOffer(int from, std::uint64_t send_id);  // how many there were
   void RemoveOffers(int from);
 
  private:

@@ -68,7 +68,7 @@ class Peer {
   // Moves bytes through shared memory; true when some moved.
   Result<bool> TurnLane(FrameHandler& handler);
   // Says that this side sleeps or is awake; false when there is something to do first.
-  bool SleepLane(bool sleeping) { return !lane_.has_value() || lane_->Sleep(sleeping); }
+  bool SleepLane(bool sleeping) { return !lane_.has_value() || !socket_.open() || lane_->Sleep(sleeping); }
 
   // Nothing of this operation is touched from here on. False when its bytes are half way: then nothing more can be
   // sent.

@@ -8,6 +8,20 @@
 namespace freshet::fabric {
 namespace {
 
+// The thread sanitizer cannot start threads in the child of a process that has had some.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kCanFork = false;
+#else
+constexpr bool kCanFork = true;
+#endif
+
+class TcpDeath : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kCanFork) GTEST_SKIP() << "not under the thread sanitizer";
+  }
+};
+
 // Other members as processes of their own, so that they can be killed and frozen.
 class Processes {
  public:
@@ -107,12 +121,12 @@ void ExpectLossOf(int rank, int signal, bool shared_memory) {
   ::close(said[1]);
 }
 
-TEST(TcpDeath, AKilledMemberIsNamedByAll) { ExpectLossOf(3, SIGKILL, false); }
-TEST(TcpDeath, AKilledMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(2, SIGKILL, true); }
-TEST(TcpDeath, AFrozenMemberIsNamedByAll) { ExpectLossOf(2, SIGSTOP, false); }
-TEST(TcpDeath, AFrozenMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(3, SIGSTOP, true); }
+TEST_F(TcpDeath, AKilledMemberIsNamedByAll) { ExpectLossOf(3, SIGKILL, false); }
+TEST_F(TcpDeath, AKilledMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(2, SIGKILL, true); }
+TEST_F(TcpDeath, AFrozenMemberIsNamedByAll) { ExpectLossOf(2, SIGSTOP, false); }
+TEST_F(TcpDeath, AFrozenMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(3, SIGSTOP, true); }
 
-TEST(TcpDeath, IsNoticedByWhoComputesAndDoesNotWait) {
+TEST_F(TcpDeath, IsNoticedByWhoComputesAndDoesNotWait) {
   Processes others;
   auto fabric = others.Start(
       2, [](TcpOptions&) {}, [](TcpFabric&) { ::pause(); });
@@ -127,7 +141,7 @@ TEST(TcpDeath, IsNoticedByWhoComputesAndDoesNotWait) {
       << waited.error().text;
 }
 
-TEST(TcpDeath, AMemberThatComputesForLongIsNotTakenForFrozen) {
+TEST_F(TcpDeath, AMemberThatComputesForLongIsNotTakenForFrozen) {
   Processes others;
   const auto change = [](TcpOptions& options) {
     options.heartbeat = std::chrono::milliseconds(20);

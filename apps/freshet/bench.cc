@@ -1,0 +1,92 @@
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "fabric/measure.h"
+#include "fabric/threads/threads_fabric.h"
+#include "verb.h"
+#include "worker_flags.h"
+
+namespace freshet::cli {
+namespace {
+
+using Rows = std::vector<fabric::Measurement>;
+
+Result<Rows> MeasureThreads(Door& door, int workers, const fabric::MeasureOptions& options) {
+  fabric::ThreadsGroup group(workers, door.clock);
+  std::vector<std::optional<Result<Rows>>> rows(static_cast<std::size_t>(workers));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < workers; ++rank)
+      threads.emplace_back([&, rank] {
+        fabric::Collectives collectives(group.member(rank));
+        rows[static_cast<std::size_t>(rank)] = fabric::Measure(collectives, door.clock, options);
+      });
+  }
+  return std::move(*rows[0]);
+}
+
+std::string Right(std::string text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string ToText(const Rows& rows, std::string_view fabric, int workers) {
+  std::string out =
+      Str("all-reduce of ", workers, " workers, fabric ", fabric, ": time, and bytes of the buffer over time\n");
+  for (const fabric::Measurement& row : rows)
+    out += Str(Right(std::string(NameOf(row.algorithm)), 14), Right(HumanBytes(static_cast<double>(row.bytes)), 10),
+               Right(Str(Fixed(row.median_seconds * 1e6, 1), " us"), 14),
+               Right(Str(HumanBytes(row.BytesPerSecond()), "/s"), 14), "\n");
+  return out;
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  WorkerFlags workers;
+  std::vector<std::string> what;
+  fabric::MeasureOptions options;
+  bool json = false;
+  base::Settings settings;
+  settings.Group("What");
+  settings.Add("what", &what, "what to measure: fabric", {.value = "WHAT", .positional = true});
+  settings.Add("workers", &workers.workers, "workers in this process (0: 2)",
+               {.letter = 'w', .value = "N", .least = 0});
+  settings.Add("seconds", &options.seconds_each, "spent on each algorithm and size", {.value = "S", .least = 0.001});
+  settings.Add("json", &json, "results as one JSON object");
+  settings.Group("Place");
+  workers.RegisterPlace(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (what != std::vector<std::string>{"fabric"})
+    return Error{Code::kInvalid, "say what to measure: freshet bench fabric"};
+  const fabric::Place place = TRY(workers.FindPlace());
+  int count = workers.workers == 0 ? 2 : workers.workers;
+  std::string name = "threads";
+  Rows rows;
+  if (place.size > 1) {
+    const auto fabric = TRY(workers.Connect(place, door.clock));
+    fabric::Collectives collectives(*fabric);
+    rows = TRY(fabric::Measure(collectives, door.clock, options));
+    if (place.rank != 0) return {};
+    name = fabric->name();
+    count = place.size;
+  } else {
+    rows = TRY(MeasureThreads(door, count, options));
+  }
+  if (!json) return Print(door.files, ToText(rows, name, count));
+  nlohmann::ordered_json all = {{"schema", 1}, {"fabric", name}, {"workers", count}};
+  for (const fabric::Measurement& row : rows)
+    all["rows"].push_back({{"algorithm", NameOf(row.algorithm)},
+                           {"bytes", row.bytes},
+                           {"median_seconds", row.median_seconds},
+                           {"best_seconds", row.best_seconds}});
+  return Print(door.files, all.dump() + "\n");
+}
+
+}  // namespace
+
+extern const Verb kBench = {
+    "bench", "how fast workers exchange, by topology and size", "fabric [FLAGS]",
+    "  freshet bench fabric --workers 4                 threads of this process\n"
+    "  freshet launch -n 4 -- bench fabric              processes, large messages through shared memory\n"
+    "  freshet launch -n 4 -- bench fabric --no-shared-memory\n",
+    Run};
+
+}  // namespace freshet::cli
