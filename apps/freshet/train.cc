@@ -133,9 +133,9 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
 // The settings that must be the same when a run is resumed: all but those that say where things go.
 std::string Fingerprint(const base::Settings& settings) {
   const std::set<std::string_view> free = {
-      "out",   "test",    "curve",      "json",         "quiet",        "threads", "checkpoint", "checkpoint-seconds",
-      "fresh", "scratch", "bad-rows",   "max-bad-rows", "cache",        "rank",    "world",      "rendezvous",
-      "job",   "trace",   "token-file", "heartbeat",    "shared-memory"};
+      "out",   "test",       "curve",     "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
+      "fresh", "scratch",    "bad-rows",  "max-bad-rows", "cache", "rank",    "world",      "rendezvous",
+      "job",   "token-file", "heartbeat", "shared-memory"};
   std::string kept;
   const std::string effective = settings.Effective();
   for (const std::string_view line : Split(effective, '\n'))

@@ -45,8 +45,6 @@ void WorkerFlags::Register(base::Settings& settings) {
                {.value = "N"});
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
   RegisterPlace(settings);
-  settings.Add("trace", &trace, "write where the time of all workers went, for chrome://tracing or Perfetto",
-               {.value = "FILE"});
 }
 
 void WorkerFlags::RegisterPlace(base::Settings& settings) {

@@ -15,7 +15,7 @@ struct WorkerFlags {
   std::string rendezvous, job, token_file;
   int rank = -1, world = 0;
   bool batch_per_worker = false, calibrate = false;
-  std::string split = "auto", topology = "auto", scale_rate = "none", trace;
+  std::string split = "auto", topology = "auto", scale_rate = "none";
   strategy::StrategyOptions strategy;
 
   void Register(base::Settings& settings);

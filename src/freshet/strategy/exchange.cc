@@ -111,17 +111,25 @@ struct Exchange::Inside {
   }
   std::size_t Rank() const { return static_cast<std::size_t>(options.power_rank); }
 
-  void Start(Bucket& bucket, optimize::Gradient& gradient) {
+  void Prepare(Bucket& bucket, optimize::Gradient& gradient) {
     for (std::size_t b = bucket.first; b <= bucket.last; ++b) FillIfEmpty(gradient.blocks[b]);
     CountDense(bucket.values.size());
-    if (!bucket.compressed && !bucket.power) {
+  }
+  Result<void> RunCompressed(Bucket& bucket, fabric::Tag tag) {
+    return bucket.power ? bucket.power->Run(collectives.fabric(), tag, bucket.values)
+                        : bucket.compressed->Run(collectives.fabric(), tag, bucket.values);
+  }
+  void Start(Bucket& bucket, optimize::Gradient& gradient) {
+    Prepare(bucket, gradient);
+    if (!bucket.compressed && !bucket.power)
       bucket.pending = collectives.StartAllReduce(bucket.values);
-      return;
-    }
-    bucket.pending = collectives.Start([this, &bucket](fabric::Tag tag) {
-      return bucket.power ? bucket.power->Run(collectives.fabric(), tag, bucket.values)
-                          : bucket.compressed->Run(collectives.fabric(), tag, bucket.values);
-    });
+    else
+      bucket.pending = collectives.Start([this, &bucket](fabric::Tag tag) { return RunCompressed(bucket, tag); });
+  }
+  Result<void> Run(Bucket& bucket, optimize::Gradient& gradient) {
+    Prepare(bucket, gradient);
+    if (!bucket.compressed && !bucket.power) return collectives.AllReduce(bucket.values);
+    return RunCompressed(bucket, collectives.NextTag());
   }
 
   Result<void> SumFactors(BlockGradient& block, std::size_t b) {
@@ -208,14 +216,16 @@ void Exchange::Finished(optimize::Gradient& gradient, std::size_t block) {
   Inside& in = *inside_;
   if (!in.options.overlap || in.bucket_of[block] == in.shapes.size()) return;
   Bucket& bucket = in.buckets[in.bucket_of[block]];
-  if (--bucket.unfinished == 0) in.Start(bucket, gradient);
+  // The last one has nothing left to travel beside: Finish sends it at once, without the fabric's thread.
+  if (--bucket.unfinished == 0 && &bucket != &in.buckets.back()) in.Start(bucket, gradient);
 }
 
 Result<void> Exchange::Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters) {
   Inside& in = *inside_;
   for (Bucket& bucket : in.buckets)
-    if (!bucket.pending) in.Start(bucket, gradient);
-  for (Bucket& bucket : in.buckets) TRY(in.collectives.Wait(*bucket.pending));
+    if (bucket.pending) TRY(in.collectives.Wait(*bucket.pending));
+  for (Bucket& bucket : in.buckets)
+    if (!bucket.pending) TRY(in.Run(bucket, gradient));
   for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
     BlockGradient& block = gradient.blocks[b];
     if (in.as_factors[b])
