@@ -25,7 +25,7 @@ Result<Rows> MeasureThreads(Door& door, int workers, const fabric::MeasureOption
   return std::move(*rows[0]);
 }
 
-std::string Right(std::string text, std::size_t width) {
+std::string Right(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 

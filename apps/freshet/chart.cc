@@ -57,7 +57,7 @@ std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_n
   std::string out;
   for (std::size_t row = 0; row < canvas.size(); ++row) {
     std::string label = row == 0 ? Short(b.y1) : row + 1 == canvas.size() ? Short(b.y0) : "";
-    label = std::string(label.size() < 9 ? 9 - label.size() : 0, ' ') + label;
+    label.insert(0, label.size() < 9 ? 9 - label.size() : 0, ' ');
     out += Str(label, " |", canvas[row], "\n");
   }
   std::string axis = Short(b.x0);

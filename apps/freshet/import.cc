@@ -146,12 +146,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (file->size().value_or(0) > model::onnx::kMostBytes)
     return Error{Code::kBadInput, Str(path, ": ONNX files are below 2 GB; it has ", *file->size(), " bytes")};
   const std::string bytes = TRY(base::ReadAll(door.files, path));
-  const auto with_path = [&](Error error) { return Error{error.code, Str(path, ": ", error.text)}; };
+  const auto with_path = [&](const Error& error) { return Error{error.code, Str(path, ": ", error.text)}; };
   auto document = model::onnx::Read(bytes);
-  if (!document.ok()) return with_path(std::move(document).error());
+  if (!document.ok()) return with_path(document.error());
   optimize::HeapMemory memory;
   auto imported = model::onnx::Import(document.value(), memory);
-  if (!imported.ok()) return with_path(std::move(imported).error());
+  if (!imported.ok()) return with_path(imported.error());
   return Save(door, flags, imported.value());
 }
 

@@ -33,7 +33,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
 std::string ToText(const std::vector<WorkerLine>& workers, bool compressed) {
   if (workers.empty()) return "";
   std::string out = "worker          rows   compute      wait  exchange     apply       sent\n";
-  const auto right = [](std::string text, std::size_t width) {
+  const auto right = [](const std::string& text, std::size_t width) {
     return std::string(width - std::min(width, text.size()), ' ') + text;
   };
   std::vector<double> busy;
