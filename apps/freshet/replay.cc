@@ -203,7 +203,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.workers > 1)
-    return Error{Code::kInvalid, "replay --workers N runs iterations through strategies, which are not built yet"};
+    return Error{Code::kInvalid, "replay --workers N: iterations are run by one worker so far; leave it out"};
   TRY(flags.learning.ChooseTask(door.files, flags.input));
   base::ThreadPool pool(Threads(flags.threads));
   const base::Env env = door.env(pool);

@@ -60,7 +60,7 @@ TEST_F(ReplayVerb, PrintsATableAndDrawsCurves) {
 TEST_F(ReplayVerb, RefusesWhatItCannotDoInOneClearLine) {
   Generate("sea", 100, "sea.csv");
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"sea.csv", "--workers", "2"}, "replay --workers N runs iterations through strategies, which are not built yet"},
+      {{"sea.csv", "--workers", "2"}, "replay --workers N: iterations are run by one worker so far; leave it out"},
       {{"sea.csv", "--compare", "velox,best"},
        "method 'best': expected one of static, baseline, baseline+, velox, continuous"},
       {{"sea.csv", "--order", "time"}, "the rows have no times to order them by; name the column with --time-column"},

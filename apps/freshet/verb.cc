@@ -5,8 +5,8 @@
 namespace freshet::cli {
 
 std::vector<const Verb*> Verbs() {
-  return {&kTrain, &kLaunch, &kBench, &kPredict, &kEvaluate, &kRecommend,
-          &kServe, &kReplay, &kData,  &kInspect, &kExport,   &kImport};
+  return {&kTrain,  &kLaunch, &kPredict, &kEvaluate, &kRecommend, &kServe,
+          &kReplay, &kData,   &kInspect, &kExport,   &kImport,    &kBench};
 }
 
 Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
