@@ -38,7 +38,7 @@ struct Arrived {
 //
 // Sending is matched with receiving by (sender, tag) within a generation: a message of an earlier group is never taken
 // for one of this group. Messages of one sender and tag arrive in the order they were sent, whole and unchanged. A
-// message longer than its receiver's span is an error of both (kInvalid).
+// message longer than its receiver's span is an error of the receiver (kInvalid), and of a sender that still waits.
 //
 // Threads:   calls may come from several threads of a member at once; a transfer is waited for by one.
 // Ownership: spans given to Start… stay valid and untouched (sends) or unread (receives) until Wait has returned.
@@ -74,7 +74,8 @@ class Fabric {
   // This member gives up: every other member gets kPeerLost with this reason.
   virtual void Abort(const Error& why) = 0;
 
-  // Bytes this member has sent to others so far, as they travelled (headers included, memory shared excluded).
+  // Bytes this member has sent to others so far: over sockets as they travelled, headers included and what went through
+  // shared memory excluded; between threads what others have read of its memory.
   virtual std::uint64_t bytes_sent() const = 0;
 
   // A sum over all members by the engine's own means, in place; each member's values must have the same length, and the

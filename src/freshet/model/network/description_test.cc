@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <tuple>
 
 #include "base/random.h"
@@ -154,12 +156,14 @@ class Growth {
     layer.pad_end = Chance(0.5) ? layer.pad : Pair{static_cast<std::int64_t>(Below(2)), 0};
   }
 
-  // Others of the same size, in any order, perhaps one twice.
+  // Others of the same size, in any order.
   void MoreHeads() {
     for (std::size_t i = 0; i < facts_.size(); ++i) {
       if (facts_[i].elements() != facts_.back().elements()) continue;
       const Head head{static_cast<int>(i), Odd()};
-      graph_.heads.insert(Chance(0.3) ? graph_.heads.begin() : graph_.heads.end(), head);
+      const bool taken = std::any_of(graph_.heads.begin(), graph_.heads.end(),
+                                     [&](const Head& other) { return other.layer == head.layer; });
+      if (!taken) graph_.heads.insert(Chance(0.3) ? graph_.heads.begin() : graph_.heads.end(), head);
     }
   }
 
@@ -281,6 +285,8 @@ TEST(NetworkText, RefusalsNameTheLineAndWhatWasMeant) {
       {with("{dense = 3, name = \"\"\"x\"\"\"}"), {"line 3", "three quotes"}},
       {Str("heads = []\n", with("{dense = 3, head = 1}")), {"not both"}},
       {Str("heads = []\n", with("{dense = 3}")), {"no head"}},
+      {Str("heads = [{layer = \"dense1\", weight = 1}, {layer = \"dense1\", weight = 2}]\n", with("{dense = 3}")),
+       {"head twice"}},
       {Str("heads = [{layer = \"dense1\", wait = 1}]\n", with("{dense = 3}")), {"line 1", "a head"}},
       {std::string(kMostTextBytes + 1, '\n'), {"bytes of text"}},
   };

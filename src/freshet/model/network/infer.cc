@@ -1,5 +1,6 @@
 // Shapes, parameters and cost of every layer, and every reason a graph can be wrong.
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -74,6 +75,8 @@ class Inference {
       const Shape& shape = facts_[static_cast<std::size_t>(head.layer)].shape;
       const Shape& first = facts_[static_cast<std::size_t>(graph_.heads[0].layer)].shape;
       if (Product(shape) != Product(first)) return Wrong("this head's size differs from the first one's");
+      const auto same = [&](const Head& other) { return other.layer == head.layer; };
+      if (std::count_if(graph_.heads.begin(), graph_.heads.end(), same) > 1) return Wrong("it is a head twice");
       if (!(head.weight >= 0 && head.weight <= 1e6)) return Wrong(Str("the weight of this head is ", head.weight));
       if (graph_.target == Target::kInput && Product(shape) != Product(graph_.input))
         return Wrong(Str("the target is the input, ", Show(graph_.input), ", but the head gives ", Show(shape)));

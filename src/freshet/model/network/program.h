@@ -17,7 +17,7 @@ namespace freshet::model::network {
 // What draws the dropped values: the same for a row whatever batch it stands in.
 struct Draw {
   std::uint64_t seed = 1, step = 0;
-  const std::uint64_t* samples = nullptr;  // of the rows; null: 0, 1, …
+  const std::uint64_t* samples = nullptr;  // of the rows, there until Backward is done; null: 0, 1, …
 };
 
 // Some layers of a network made ready to run on batches of one size: kernels chosen, layouts settled, all memory
