@@ -54,6 +54,7 @@ fabric::SparseRows RowsOf(const BlockGradient& block) {
 struct Exchange::Inside {
   StrategyOptions options;
   fabric::Collectives& collectives;
+  base::Trace* const trace;
   std::vector<optimize::Block> shapes;
   std::vector<bool> gives_factors;
   bool planned = false;
@@ -63,8 +64,8 @@ struct Exchange::Inside {
   std::vector<std::unique_ptr<CompressedAllReduce>> rows_compressed;  // by block, of models that touch rows
   std::uint64_t bytes_dense = 0;
 
-  Inside(const StrategyOptions& o, fabric::Collectives& c, const model::Model& model)
-      : options(o), collectives(c), shapes(model.Blocks()), rows_compressed(shapes.size()) {
+  Inside(const StrategyOptions& o, fabric::Collectives& c, const model::Model& model, base::Trace* t)
+      : options(o), collectives(c), trace(t), shapes(model.Blocks()), rows_compressed(shapes.size()) {
     for (std::size_t b = 0; b < shapes.size(); ++b) gives_factors.push_back(model.GivesFactors(b));
   }
 
@@ -112,27 +113,44 @@ struct Exchange::Inside {
   std::size_t Rank() const { return static_cast<std::size_t>(options.power_rank); }
 
   void Prepare(Bucket& bucket, optimize::Gradient& gradient) {
-    for (std::size_t b = bucket.first; b <= bucket.last; ++b) FillIfEmpty(gradient.blocks[b]);
+    float* end = bucket.values.data();
+    for (std::size_t b = bucket.first; b <= bucket.last; ++b) {
+      BlockGradient& block = gradient.blocks[b];
+      if (block.memory().empty()) continue;
+      FillIfEmpty(block);
+      // Blocks are aligned. What a codec made of the gap before one would be summed again, and grow with every step.
+      std::fill(end, block.memory().data(), 0.0f);
+      end = block.memory().data() + block.memory().size();
+    }
     CountDense(bucket.values.size());
   }
-  Result<void> RunCompressed(Bucket& bucket, fabric::Tag tag) {
+  Result<void> Travel(Bucket& bucket, fabric::Tag tag, std::uint32_t track) {
+    const bool dense = !bucket.compressed && !bucket.power;
+    const std::uint64_t bytes = bucket.values.size_bytes();
+    const base::Span span(trace, "exchange bucket", track, HowSent(bytes, dense, &bucket - buckets.data()));
+    if (dense) return collectives.AllReduceWithin(tag, bucket.values);
     return bucket.power ? bucket.power->Run(collectives.fabric(), tag, bucket.values)
                         : bucket.compressed->Run(collectives.fabric(), tag, bucket.values);
   }
+  base::Trace::Details HowSent(std::uint64_t bytes, bool dense, std::ptrdiff_t bucket) const {
+    if (trace == nullptr) return {};
+    return {.bucket = static_cast<std::uint64_t>(bucket),
+            .bytes = bytes,
+            .algorithm = dense ? std::string(NameOf(collectives.AlgorithmFor(bytes))) : options.codec};
+  }
   void Start(Bucket& bucket, optimize::Gradient& gradient) {
     Prepare(bucket, gradient);
-    if (!bucket.compressed && !bucket.power)
-      bucket.pending = collectives.StartAllReduce(bucket.values);
-    else
-      bucket.pending = collectives.Start([this, &bucket](fabric::Tag tag) { return RunCompressed(bucket, tag); });
+    bucket.pending =
+        collectives.Start([this, &bucket](fabric::Tag tag) { return Travel(bucket, tag, base::Trace::kFabric); });
   }
   Result<void> Run(Bucket& bucket, optimize::Gradient& gradient) {
     Prepare(bucket, gradient);
-    if (!bucket.compressed && !bucket.power) return collectives.AllReduce(bucket.values);
-    return RunCompressed(bucket, collectives.NextTag());
+    return Travel(bucket, collectives.NextTag(), base::Trace::kTraining);
   }
 
   Result<void> SumFactors(BlockGradient& block, std::size_t b) {
+    const base::Span span(trace, "exchange factors", base::Trace::kTraining,
+                          {.bytes = block.inputs().size_bytes() + block.deltas().size_bytes()});
     const auto all = TRY(fabric::GatherFactors(collectives.fabric(), collectives.NextTag(), block.inputs(),
                                                shapes[b].width, block.deltas(), shapes[b].rows));
     CountDense(shapes[b].rows * shapes[b].width);
@@ -145,6 +163,9 @@ struct Exchange::Inside {
 
   Result<void> SumRows(BlockGradient& block, std::size_t b, std::uint64_t rows) {
     fabric::SparseRows touched = RowsOf(block);
+    const base::Span span(
+        trace, "exchange rows", base::Trace::kTraining,
+        {.bytes = touched.rows.size() * sizeof(std::uint32_t) + touched.values.size() * sizeof(float)});
     const std::size_t width = shapes[b].width;
     const bool grows = shapes[b].most_rows > shapes[b].rows;
     const std::size_t most = options.whole || !grows ? rows : shapes[b].most_rows;
@@ -193,9 +214,9 @@ Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange::~Exchange() = default;
 
 Result<Exchange> Exchange::Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                                const model::Model& model) {
+                                const model::Model& model, base::Trace* trace) {
   if (options.codec != "power") TRY(MakeCodec(options));  // refuses what cannot be
-  auto inside = std::make_unique<Inside>(options, collectives, model);
+  auto inside = std::make_unique<Inside>(options, collectives, model, trace);
   const bool codec = options.codec != "none" && options.codec != "power";
   for (const optimize::Block& block : inside->shapes)
     if (codec && !options.whole && block.most_rows > block.rows)

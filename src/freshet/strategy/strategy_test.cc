@@ -73,6 +73,17 @@ TEST(Strategy, WorkersWithRowsOfTheirOwnEndTogetherThoughTheyHaveUnequallyMany) 
     }
 }
 
+TEST(Strategy, CodecsLearnWhatPlainSumsLearn) {
+  const Task task = MakeTask("perceptron", 600, 4);  // its blocks are of odd sizes, so there are gaps between them
+  StrategyOptions options = Options("allreduce");
+  const double plain = Train(task, 3, options, 400).loss;
+  for (const std::string codec : {"fp16", "bf16", "int8", "1bit", "topk", "power"}) {
+    options.codec = codec;
+    options.top = 0.1;
+    EXPECT_NEAR(Train(task, 3, options, 400).loss / plain, 1, 0.05) << codec;
+  }
+}
+
 TEST(Strategy, WhatOneAsksAllAgreeOn) {
   const Task task = MakeTask("table", 100, 3);
   fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
