@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-slow bench bench-serve bench-network format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-cluster test-slow bench bench-serve bench-network bench-fabric bench-scaling format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -43,8 +43,17 @@ test-onnx: build  ## what OpenCV and NumPy make of exported models, and freshet 
 	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET); \
 	else echo "SKIP SKIP SKIP test-onnx: python3-onnx or OpenCV could not be installed; ONNX FILES WERE NOT CHECKED"; fi
 
-test-slow: test test-asan test-tsan  ## all of these, what networks learn, 200 crashes of the server, then every fuzz target for 20 seconds
+test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three hosts in namespaces; killed, frozen and cut off (needs root)
+	@scripts/install-deps --cluster
+	@cmake --preset release > /dev/null && cmake --build --preset release -j $(JOBS) --target freshet freshet-mpi
+	@/usr/bin/python3 -B tests/cluster/launchers.py
+	@/usr/bin/python3 -B tests/cluster/hosts.py
+	@/usr/bin/python3 -B tests/cluster/faults.py
+
+test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
+	@/usr/bin/python3 bench/convergence.py
+	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
 	@scripts/fuzz 20
@@ -66,6 +75,16 @@ bench-network: build  ## measures networks: beside PyTorch, beside their own con
 	@scripts/install-deps --bench
 	@cmake --build --preset release -j $(JOBS) --target network_bench
 	@/usr/bin/python3 bench/network_bench.py
+
+bench-fabric: build  ## measures sums over workers: beside Open MPI, MPICH and Gloo, and the machine's memory
+	@scripts/install-deps --bench
+	@cmake --preset release > /dev/null && cmake --build --preset release -j $(JOBS) --target fabric_bench
+	@/usr/bin/python3 bench/fabric_bench.py
+
+bench-scaling: build  ## measures two workers beside one (GoogLeNet), and overlap over a slow link (needs root)
+	@scripts/install-deps --cluster
+	@/usr/bin/python3 bench/scaling.py
+	@/usr/bin/python3 -B tests/cluster/slow_link.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

@@ -1,7 +1,7 @@
 # One room of the house: a static library, its tests, and an include root through which only the rooms it leans on
-# are found.   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB])
+# are found.   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB] [APART folder with a target of its own])
 function(freshet_module name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;APART" ${ARGN})
   foreach(dep IN LISTS ARG_DEPENDS)
     if(NOT TARGET ${dep})
       message(FATAL_ERROR "${name} leans on ${dep}, which is not below it")
@@ -10,6 +10,10 @@ function(freshet_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS *_test.cc)  # a test file cannot be forgotten
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  foreach(folder IN LISTS ARG_APART)
+    list(FILTER sources EXCLUDE REGEX "/${folder}/[^/]*$")
+    list(FILTER tests EXCLUDE REGEX "/${folder}/[^/]*$")
+  endforeach()
   set(root ${PROJECT_BINARY_DIR}/include/${name})  # "data/batch.h" resolves only through this link
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "fabric/tcp/engine.h"
-#include "fabric/tcp/handshake.h"
 #include "fabric/tcp/wire.h"
 
 namespace {
@@ -29,7 +28,7 @@ void FeedEngine(std::span<const std::byte> bytes) {
   int ends[2];
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
   std::vector<Link> links(2);
-  links[1].socket = Descriptor(ends[0]);
+  links[1].stream = Stream(Descriptor(ends[0]));
   Engine engine(options, std::move(links), clock);
 
   std::vector<std::byte> room(1000);
@@ -69,20 +68,37 @@ void Mend(std::vector<std::byte>& bytes) {
   }
 }
 
-// Any bytes where a stranger should prove itself.
-void FeedHandshake(std::string_view bytes) {
-  Group group{.rank = 0, .size = 2, .job = "job", .token = {}, .generation = 0};
-  Accepting accepting(group, {});
-  if (bytes.size() >= kHelloBytes && accepting.Challenge(bytes.substr(0, kHelloBytes)).ok())
-    CHECK(!accepting.Proven(bytes.substr(kHelloBytes)).ok());
-  Dialing dialing(group, 1, {});
-  dialing.Hello();
-  CHECK(!dialing.Prove(bytes.substr(0, kChallengeBytes), {}).ok());
+// The same as what a peer of this host puts into the memory it shares, where one receive waits for 500 bytes.
+void FeedLane(std::span<const std::byte> bytes) {
+  base::ManualClock clock;
+  TcpOptions options;
+  options.size = 2;
+  int ends[2];
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const auto memory = SharedMemory::Make(4096, {}).value();
+  std::vector<Link> links(2);
+  links[1].stream = Stream(Descriptor(ends[0]));
+  links[1].shared = SharedMemory::Open(memory->offer()).value();
+  Engine engine(options, std::move(links), clock);
+  std::vector<std::byte> room(1000);
+  const auto receive = engine.StartReceive(Operation::Kind::kReceive, 1, 1, Landing(std::span(room))).value();
+  const HeaderBytes request = Encode({.type = FrameType::kRequest, .tag = 1, .id = 9, .argument = 500});
+  CHECK(::send(ends[1], request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
+  RingWriter writer = memory->writer();
+  for (int i = 0; i < 30; ++i) {
+    engine.Turn();
+    bytes = bytes.subspan(writer.Write(bytes).value());
+  }
+  ::close(ends[1]);
+  for (int i = 0; i < 10; ++i) engine.Turn();
+  CHECK(engine.Done(receive));
+  const auto taken = engine.Take(receive);
+  if (taken.ok()) CHECK(taken.value().bytes == 500);
 }
 
 }  // namespace
 
-// Any bytes as what a peer sends: raw, with checksums made right, and as a stranger's handshake.
+// Any bytes as what a peer sends: raw, with checksums made right, and through shared memory.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0 || size > 65'536) return 0;
   const auto bytes = std::as_bytes(std::span(data, size));
@@ -90,6 +106,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> mended(bytes.begin(), bytes.end());
   Mend(mended);
   FeedEngine(mended);
-  FeedHandshake({reinterpret_cast<const char*>(data), size});
+  FeedLane(bytes);
   return 0;
 }

@@ -10,8 +10,8 @@
 // Every file of the corpora, among them all that ever broke something, goes through its target without harm.
 
 using Target = int(const std::uint8_t* data, std::size_t size);
-extern "C" Target Fuzz_csv, Fuzz_frame, Fuzz_http, Fuzz_idx, Fuzz_image, Fuzz_infer, Fuzz_journal, Fuzz_libsvm,
-    Fuzz_network, Fuzz_onnx, Fuzz_safetensors, Fuzz_vw;
+extern "C" Target Fuzz_csv, Fuzz_frame, Fuzz_handshake, Fuzz_http, Fuzz_idx, Fuzz_image, Fuzz_infer, Fuzz_journal,
+    Fuzz_libsvm, Fuzz_network, Fuzz_onnx, Fuzz_safetensors, Fuzz_vw;
 
 namespace {
 
@@ -31,6 +31,7 @@ void Replay(Target* target, const std::string& name) {
 
 TEST(Corpus, OfTablesDoesNoHarm) { Replay(Fuzz_csv, "csv"); }
 TEST(Corpus, OfFramesDoesNoHarm) { Replay(Fuzz_frame, "frame"); }
+TEST(Corpus, OfHandshakesDoesNoHarm) { Replay(Fuzz_handshake, "handshake"); }
 TEST(Corpus, OfHttpRequestsDoesNoHarm) { Replay(Fuzz_http, "http"); }
 TEST(Corpus, OfIdxFilesDoesNoHarm) { Replay(Fuzz_idx, "idx"); }
 TEST(Corpus, OfImagesDoesNoHarm) { Replay(Fuzz_image, "image"); }

@@ -56,12 +56,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (what != std::vector<std::string>{"fabric"})
     return Error{Code::kInvalid, "say what to measure: freshet bench fabric"};
-  const fabric::Place place = TRY(workers.FindPlace());
+  const fabric::Place place = TRY(workers.FindPlace(door));
   int count = workers.workers == 0 ? 2 : workers.workers;
   std::string name = "threads";
   Rows rows;
   if (place.size > 1) {
-    const auto fabric = TRY(workers.Connect(place, door.clock));
+    const auto fabric = TRY(workers.Connect(place, door));
     fabric::Collectives collectives(*fabric);
     rows = TRY(fabric::Measure(collectives, door.clock, options));
     if (place.rank != 0) return {};
@@ -86,7 +86,8 @@ extern const Verb kBench = {
     "bench", "how fast workers exchange, by topology and size", "fabric [FLAGS]",
     "  freshet bench fabric --workers 4                 threads of this process\n"
     "  freshet launch -n 4 -- bench fabric              processes, large messages through shared memory\n"
-    "  freshet launch -n 4 -- bench fabric --no-shared-memory\n",
+    "  freshet launch -n 4 -- bench fabric --no-shared-memory\n"
+    "  mpirun -n 4 freshet bench fabric --fabric mpi    over MPI, and by its own all-reduce\n",
     Run};
 
 }  // namespace freshet::cli

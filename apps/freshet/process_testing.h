@@ -1,8 +1,10 @@
 #pragma once
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,11 +34,25 @@ struct Finished {
 };
 
 struct Surroundings {
+  std::string program = FRESHET_BINARY;
   std::string input = "/dev/null";  // where standard input comes from
   std::string output = "";          // where standard output goes; "" is kept and returned
   std::map<std::string, std::string> environment = {};
   int input_descriptor = -1;  // instead of `input`
 };
+
+// A port of this machine that nobody uses just now.
+inline int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
 
 class Process {
  public:
@@ -56,7 +72,7 @@ class Process {
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
       for (int fd = 3; fd < 64; ++fd) close(fd);
       for (const auto& [key, value] : around.environment) setenv(key.c_str(), value.c_str(), 1);
-      execv(FRESHET_BINARY, argv.data());
+      execv(around.program.c_str(), argv.data());
       _exit(98);
     }
   }

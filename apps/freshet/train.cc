@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/cache.h"
 #include "model/model_file.h"
 #include "results.h"
 #include "train_worker.h"
@@ -13,6 +14,8 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("out", &out, "the model file to write (safetensors)", {.letter = 'o', .value = "FILE"});
   settings.Add("test", &test, "evaluate on this file afterwards", {.letter = 't', .value = "FILE"});
   settings.Add("curve", &curve, "draw the learning curve into this SVG file, and below the results", {.value = "FILE"});
+  settings.Add("trace", &trace, "what every worker did when, for Perfetto or chrome://tracing (JSON)",
+               {.value = "FILE"});
   settings.Add("json", &json, "results as one JSON object");
   settings.Add("quiet", &quiet, "no progress");
   input.Register(settings, InputFlags::Use::kTraining);
@@ -30,7 +33,8 @@ void TrainFlags::Register(base::Settings& settings) {
                {.value = "N", .least = 1, .most = 1024});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("deterministic", &deterministic,
-               "the same result for any number of threads; --no-deterministic lets them update a sparse model at once");
+               "the same result for any number of threads; --no-deterministic lets them update a sparse model at once, "
+               "and workers measure how sums travel best");
   settings.Group("Workers");
   workers.Register(settings);
   settings.Group("Validation");
@@ -75,7 +79,8 @@ std::string HowLearned(const TrainFlags& flags) {
   return Str(learning.optimizer, " at rate ", learning.rate);
 }
 
-Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, const Curve& curve) {
+Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, const Curve& curve,
+                  const TrainTrace* trace) {
   const model::Model& model = *outcome.model;
   const optimize::Parameters& parameters = *outcome.parameters;
   const train::Report& report = outcome.report;
@@ -102,7 +107,12 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
     if (report.held_out) json["held_out"] = ToJson(*report.held_out, model);
     if (outcome.test) json["test"] = ToJson(*outcome.test, model);
     if (!flags.out.empty()) json["out"] = flags.out;
-    for (const WorkerLine& worker : outcome.workers) json["workers"].push_back(ToJson(worker));
+    if (report.imbalance > 0) json["imbalance"] = report.imbalance;
+    if (!outcome.workers.empty()) {
+      json["topology"] = ToJson(outcome.topology);
+      json["step"] = StepJson(outcome.workers);
+      for (const WorkerLine& worker : outcome.workers) json["workers"].push_back(ToJson(worker));
+    }
     return Print(door.files, json.dump() + "\n");
   }
   const std::string& kind = model.config().kind == "network" ? flags.learning.model : model.config().kind;
@@ -122,10 +132,14 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
   if (report.wait_seconds) out += Str(", ", Fixed(*report.wait_seconds, 3), " s of it waiting for rows");
   out += "\n";
   const strategy::StrategyOptions& how = flags.workers.strategy;
-  out += ToText(outcome.workers, how.codec != "none" || how.factors);
+  out += ToText(outcome.workers, how.codec != "none" || how.factors) + ToText(outcome.topology);
+  if (report.imbalance > 0)
+    out += Str("balanced     after the first epoch: one worker had ", Fixed(report.imbalance * 100, 0),
+               " % more rows than the mean\n");
   if (!flags.out.empty())
     out += Str("saved        ", flags.out,
                door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
+  if (trace != nullptr) out += trace->ToText();
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve        ", flags.curve, "\n");
   return Print(door.files, out);
 }
@@ -133,9 +147,9 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
 // The settings that must be the same when a run is resumed: all but those that say where things go.
 std::string Fingerprint(const base::Settings& settings) {
   const std::set<std::string_view> free = {
-      "out",   "test",       "curve",     "json",         "quiet", "threads", "checkpoint", "checkpoint-seconds",
-      "fresh", "scratch",    "bad-rows",  "max-bad-rows", "cache", "rank",    "world",      "rendezvous",
-      "job",   "token-file", "heartbeat", "shared-memory"};
+      "out",   "test",       "curve",     "json",          "quiet", "threads", "checkpoint", "checkpoint-seconds",
+      "fresh", "scratch",    "bad-rows",  "max-bad-rows",  "cache", "rank",    "world",      "rendezvous",
+      "job",   "token-file", "heartbeat", "shared-memory", "trace", "fabric",  "tls"};
   std::string kept;
   const std::string effective = settings.Effective();
   for (const std::string_view line : Split(effective, '\n'))
@@ -155,12 +169,21 @@ Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env,
 }
 
 // What cannot be done together is refused before anything is read.
-Result<void> CheckTogether(const TrainFlags& flags) {
+Result<void> CheckTogether(base::Files& files, const TrainFlags& flags) {
+  TRY(flags.workers.Collectives());
   if (flags.workers.count == 1) return {};
   if (flags.learning.optimizer == "lbfgs") return Error{Code::kInvalid, "--workers does not go with --optimizer lbfgs"};
   for (const std::string& path : flags.input.data)
     if (path == "-")
       return Error{Code::kInvalid, "--workers needs files that each worker can open, not standard input"};
+  if (flags.workers.split != "bytes") return {};
+  if (!flags.input.part.empty())
+    return Error{Code::kInvalid, "--part and --split bytes both say which part a worker reads; leave one out"};
+  for (const std::string& path : flags.input.data)
+    if (data::CacheReader::Is(files, path))
+      return Error{Code::kInvalid, Str("--split bytes: ", path,
+                                       " holds rows that were parsed before, which are read as a "
+                                       "whole; use --split rows, or the files it was made from")};
   return {};
 }
 
@@ -169,8 +192,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::Settings settings;
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  const fabric::Place place = TRY(flags.workers.FindPlace());
-  TRY(CheckTogether(flags));
+  const fabric::Place place = TRY(flags.workers.FindPlace(door));
+  TRY(CheckTogether(door.files, flags));
   const auto started = door.clock.Now();
   // Processes of one host share its cores.
   const int threads = flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1);
@@ -206,14 +229,22 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const data::Description& description = start.description;
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
   start.fingerprint = Fingerprint(settings);
-  if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint))
-    TRY(door.files.Remove(flags.checkpoint));
+  if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) {
+    const auto removed = door.files.Remove(flags.checkpoint);
+    if (!removed.ok() && door.files.Exists(flags.checkpoint)) return removed;  // else another process was faster
+  }
+  std::unique_ptr<TrainTrace> trace;
+  if (!flags.trace.empty()) {
+    trace = TRY(TrainTrace::Open(door, flags.trace, place.rank, std::max(flags.workers.workers, 1)));
+    start.trace = trace.get();
+  }
 
   ProgressView view(flags.quiet || !speaks, door.clock);
   auto worked = place.size > 1               ? WorkAsMember(door, start, memory, pool, place, view)
                 : flags.workers.workers == 0 ? WorkAlone(door, start, memory, pool, std::move(source), view)
                                              : WorkTogether(door, start, memory, threads, view);
   view.Done();
+  if (trace != nullptr && speaks && !worked.ok()) (void)trace->Write();  // as far as it went
   Outcome outcome = TRY(std::move(worked));
   if (!speaks) return {};
   if ((outcome.report.rows == 0 && outcome.report.epochs == 0) || outcome.report.progressive.rows() == 0)
@@ -222,13 +253,19 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     TRY(model::SaveModel(door.files, flags.out, *outcome.model, *outcome.parameters, outcome.description,
                          {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
   }
+  if (outcome.topology.chosen == "measured" || !outcome.topology.usual)  // for whoever repeats this run
+    flags.workers.algorithm_table = outcome.topology.table;
   if (to_file)
     TRY(base::WriteAtomic(door.files, flags.out + ".toml",
                           [&](base::OutputFile& file) { return file.Write(settings.Effective()); }));
-  if (!flags.test.empty()) TRY(Evaluate(door, flags, env, outcome));
+  if (!flags.test.empty()) {
+    const base::Span span(trace == nullptr ? nullptr : &trace->recorder(0), "evaluate", base::Trace::kTraining);
+    TRY(Evaluate(door, flags, env, outcome));
+  }
+  if (trace != nullptr) TRY(trace->Write());
   if (to_file) (void)door.files.Remove(lock_path);
   outcome.seconds = base::Seconds(door.clock.Now() - started);
-  return Show(door, flags, outcome, view.curve());
+  return Show(door, flags, outcome, view.curve(), trace.get());
 }
 
 }  // namespace

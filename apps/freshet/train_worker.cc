@@ -35,7 +35,7 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
 // makes it grow; without one, a worker opens its own.
 Result<Outcome> Work(Door& door, const Start& start, data::Description& description, optimize::Memory& memory,
                      base::Executor& pool, std::unique_ptr<data::RowSource> source, fabric::Collectives* collectives,
-                     ProgressView* view) {
+                     base::Trace* trace, ProgressView* view) {
   const base::Env env = door.env(pool);
   const TrainFlags& flags = start.flags;
   Outcome outcome;
@@ -52,6 +52,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
   TRY(optimizer->Follow(parameters));
   train::TrainOptions options = OptionsOf(door, start);
+  options.trace = trace;
   if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
   std::unique_ptr<strategy::Strategy> strategy;
   if (collectives != nullptr) {
@@ -59,8 +60,8 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
     how.batch = start.batch;
     how.whole = start.whole;
     how.threads = pool.width();
-    strategy =
-        TRY(strategy::Strategy::Make(how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock}));
+    strategy = TRY(strategy::Strategy::Make(
+        how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock, trace}));
     options.strategy = strategy.get();
   }
   outcome.report =
@@ -73,19 +74,36 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   return outcome;
 }
 
+// `worker` is this one's number among those of the process.
 Result<Outcome> WorkWith(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                         fabric::Fabric& fabric, ProgressView& view) {
-  fabric::Collectives collectives(fabric, TRY(start.flags.workers.Collectives()));
-  if (start.flags.workers.calibrate) TRY(collectives.Calibrate(door.clock));
+                         fabric::Fabric& fabric, int worker, ProgressView& view) {
+  const TrainFlags& flags = start.flags;
+  fabric::Collectives collectives(fabric, TRY(flags.workers.Collectives()));
+  const Topology topology = TRY(SettleTopology(door, collectives,
+                                               {.table = flags.workers.algorithm_table,
+                                                .checkpoint = flags.checkpoint,
+                                                .measure = flags.workers.calibrate || !flags.deterministic}));
+  base::Trace* const trace = start.trace == nullptr ? nullptr : &start.trace->recorder(worker);
+  const bool processes = trace != nullptr && flags.workers.workers == 0;
+  if (processes) TRY(start.trace->CompareClocks(collectives));
   data::Description description = start.description;
-  return Work(door, start, description, memory, pool, nullptr, &collectives, fabric.rank() == 0 ? &view : nullptr);
+  auto outcome =
+      Work(door, start, description, memory, pool, nullptr, &collectives, trace, fabric.rank() == 0 ? &view : nullptr);
+  // Who was told to stop was told so together with all others, and can still meet them.
+  if (processes && (outcome.ok() || outcome.error().code == Code::kStopped)) {
+    const auto gathered = start.trace->Gather(collectives);
+    if (outcome.ok()) TRY(gathered);
+  }
+  if (outcome.ok()) outcome.value().topology = topology;
+  return outcome;
 }
 
 }  // namespace
 
 Result<Outcome> WorkAlone(Door& door, Start& start, optimize::Memory& memory, base::Executor& pool,
                           std::unique_ptr<data::RowSource> source, ProgressView& view) {
-  return Work(door, start, start.description, memory, pool, std::move(source), nullptr, &view);
+  base::Trace* const trace = start.trace == nullptr ? nullptr : &start.trace->recorder(0);
+  return Work(door, start, start.description, memory, pool, std::move(source), nullptr, trace, &view);
 }
 
 Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads,
@@ -101,7 +119,7 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
       workers.emplace_back([&, rank] {
         base::ThreadPool pool(std::max(threads / count, 1));
         fabric::Fabric& fabric = group.member(rank);
-        auto outcome = WorkWith(door, start, memory, pool, fabric, view);
+        auto outcome = WorkWith(door, start, memory, pool, fabric, rank, view);
         if (!outcome.ok()) fabric.Abort(outcome.error());
         outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
       });
@@ -113,8 +131,8 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
 
 Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
                              const fabric::Place& place, ProgressView& view) {
-  const auto fabric = TRY(start.flags.workers.Connect(place, door.clock));
-  auto outcome = WorkWith(door, start, memory, pool, *fabric, view);
+  const auto fabric = TRY(start.flags.workers.Connect(place, door));
+  auto outcome = WorkWith(door, start, memory, pool, *fabric, 0, view);
   if (!outcome.ok()) fabric->Abort(outcome.error());
   return outcome;
 }

@@ -6,7 +6,9 @@
 #include "input_flags.h"
 #include "model_flags.h"
 #include "progress.h"
+#include "topology.h"
 #include "train/trainer.h"
+#include "train_trace.h"
 #include "verb.h"
 #include "worker_flags.h"
 #include "workers_view.h"
@@ -22,7 +24,7 @@ struct TrainFlags {
   double holdout = 0, checkpoint_seconds = 60;
   std::int64_t holdout_after = 0;
   bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
-  std::string out, from, cache, checkpoint, curve, config, test, scratch = "/tmp";
+  std::string out, from, cache, checkpoint, curve, config, test, trace, scratch = "/tmp";
 
   void Register(base::Settings& settings);
 };
@@ -35,6 +37,7 @@ struct Outcome {
   train::Report report;
   std::optional<train::Evaluation> test;
   std::vector<WorkerLine> workers;
+  Topology topology;
   std::uint64_t bad_rows = 0;
   double seconds = 0;
 };
@@ -48,6 +51,7 @@ struct Start {
   std::string fingerprint = {};
   bool whole = true;
   std::uint64_t batch = 1;
+  TrainTrace* trace = nullptr;
 };
 
 // Trains alone, on a source that was opened for start.description and makes it grow.
@@ -55,7 +59,7 @@ Result<Outcome> WorkAlone(Door& door, Start& start, optimize::Memory& memory, ba
                           std::unique_ptr<data::RowSource> source, ProgressView& view);
 // Trains as N workers in this process, each a thread with its share of the threads.
 Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads, ProgressView& view);
-// Trains as one process of several, which meet over TCP.
+// Trains as one process of several, which meet by --fabric.
 Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
                              const fabric::Place& place, ProgressView& view);
 

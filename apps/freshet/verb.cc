@@ -25,11 +25,11 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
 std::string ProgramVersion() { return FRESHET_VERSION; }
 std::string ProgramCommit() { return FRESHET_COMMIT; }
 
-std::string VersionText() {
+std::string VersionText(const Door& door) {
   return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
              "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
              "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
-             "\nfabrics: threads, tcp\n");
+             "\nfabrics: threads, tcp", door.connect_mpi ? ", mpi\n" : "\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {

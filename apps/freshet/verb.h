@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,8 +10,14 @@
 #include "base/env.h"
 #include "base/settings.h"
 #include "base/thread_pool.h"
+#include "fabric/fabric.h"
+#include "fabric/launch_environment.h"
 
 namespace freshet::cli {
+
+// Meets the other processes over MPI; none in a program without it.
+using ConnectMpi =
+    std::function<Result<std::unique_ptr<fabric::Fabric>>(const fabric::Place& place, base::Clock::Duration heartbeat)>;
 
 // What main hands to a verb.
 struct Door {
@@ -18,8 +25,10 @@ struct Door {
   base::Clock& clock;
   base::Log& log;
   base::Faults& faults;
-  const std::atomic<bool>& stop;  // set by Ctrl-C or SIGTERM
-  int exit_code = 0;              // set by a verb that answers for other processes; 0: the result says it
+  const std::atomic<bool>& stop;                  // set by Ctrl-C or SIGTERM
+  const std::vector<std::string> arguments = {};  // the whole command line, after the program's name
+  const ConnectMpi connect_mpi = {};
+  int exit_code = 0;  // set by a verb that answers for other processes; 0: the result says it
 
   base::Env env(base::Executor& executor) const { return {files, clock, log, executor, faults}; }
   // kStopped once somebody asked for it; for loops over blocks.
@@ -46,7 +55,7 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
                             base::Settings& settings);
 
 // The program's version, commit and features.
-std::string VersionText();
+std::string VersionText(const Door& door);
 std::string ProgramVersion();
 std::string ProgramCommit();
 

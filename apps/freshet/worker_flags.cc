@@ -6,6 +6,7 @@
 #include "fabric/codec.h"
 #include "fabric/tcp/tcp_fabric.h"
 #include "launch_token.h"
+#include "mpi_program.h"
 
 namespace freshet::cli {
 
@@ -17,7 +18,10 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("strategy", &strategy.kind, "how workers' updates meet",
                {.value = "NAME", .choices = strategy::Strategy::Kinds()});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
-  settings.Add("calibrate", &calibrate, "choose topologies by size from measurements made at the start");
+  settings.Add("calibrate", &calibrate,
+               "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
+  settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
+               {.value = "\"0 tree, 65536 ring\""});
   settings.Add("batch-per-worker", &batch_per_worker, "--batch is of each worker, not of all together");
   settings.Add("scale-rate", &scale_rate, "linear: the rate times the number of workers, reached by a warm-up",
                {.value = "HOW", .choices = {"none", "linear"}});
@@ -41,13 +45,15 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
   settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
                {.value = "X", .least = 0, .most = 1});
-  settings.Add("warm-start", &strategy.warm_start, "average: updates by all-reduce before averaging begins",
+  settings.Add("warm-start", &strategy.warm_start, "updates by plain all-reduce before averaging or compression begins",
                {.value = "N"});
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
   RegisterPlace(settings);
 }
 
 void WorkerFlags::RegisterPlace(base::Settings& settings) {
+  settings.Add("fabric", &fabric, "how processes exchange: tcp, or mpi for those that mpirun or srun started",
+               {.value = "NAME", .choices = {"tcp", "mpi"}});
   settings.Add("rank", &rank,
                "of this process among several (else from the launcher: freshet launch, torchrun, MPI, Slurm)",
                {.value = "K", .least = -1});
@@ -59,12 +65,18 @@ void WorkerFlags::RegisterPlace(base::Settings& settings) {
                {.value = "FILE"});
   settings.Add("heartbeat", &heartbeat, "time between signs of life; a process silent for twelve is lost",
                {.value = "MS", .least = 10, .most = 60000});
+  settings.Add("tls", &tls, "encrypt what travels between processes (TLS 1.3, keys from the token); in all or in none");
   settings.Add("shared-memory", &shared_memory, "processes of one host exchange large messages through shared memory");
 }
 
-Result<fabric::Place> WorkerFlags::FindPlace() {
-  const auto place = TRY(fabric::FindPlace([](const char* name) { return std::getenv(name); },
-                                           {.rank = rank, .size = world, .rendezvous = rendezvous, .job = job}));
+Result<fabric::Place> WorkerFlags::FindPlace(const Door& door) {
+  const bool mpi = fabric == "mpi";
+  if (mpi && tls)
+    return Error{Code::kInvalid, "--tls goes with --fabric tcp: how MPI's bytes travel is the business of its network"};
+  if (mpi && !door.connect_mpi) return BecomeMpiProgram(door.arguments);
+  const fabric::PlaceFlags flags{
+      .rank = rank, .size = world, .rendezvous = rendezvous, .job = job, .needs_rendezvous = !mpi};
+  const auto place = TRY(fabric::FindPlace([](const char* name) { return std::getenv(name); }, flags));
   if (place.size > 1 && workers > 0)
     return Error{Code::kInvalid, Str("--workers ", workers, " inside one of ", place.size, " processes started by ",
                                      place.launcher, "; leave it out: each process is a worker")};
@@ -76,7 +88,8 @@ std::uint64_t WorkerFlags::GlobalBatch(std::uint64_t batch) const {
   return batch_per_worker ? batch * static_cast<std::uint64_t>(count) : batch;
 }
 
-Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place& place, base::Clock& clock) const {
+Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place& place, const Door& door) const {
+  if (fabric == "mpi") return door.connect_mpi(place, std::chrono::milliseconds(heartbeat));
   const Token token = TRY(ReadToken(token_file, place, [](const char* name) { return std::getenv(name); }));
   fabric::TcpOptions options;
   options.rank = place.rank;
@@ -86,7 +99,8 @@ Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place
   std::copy(token.begin(), token.end(), options.token.begin());
   options.heartbeat = std::chrono::milliseconds(heartbeat);
   options.shared_memory = shared_memory;
-  return std::unique_ptr<fabric::Fabric>(TRY(fabric::TcpFabric::Connect(options, clock)));
+  options.tls = tls;
+  return std::unique_ptr<fabric::Fabric>(TRY(fabric::TcpFabric::Connect(options, door.clock)));
 }
 
 Result<bool> WorkerFlags::Whole(bool needed) const {
@@ -100,6 +114,12 @@ Result<bool> WorkerFlags::Whole(bool needed) const {
 Result<fabric::Collectives::Options> WorkerFlags::Collectives() const {
   fabric::Collectives::Options options;
   options.algorithm = TRY(fabric::AlgorithmOf(topology));
+  if (options.algorithm != fabric::Algorithm::kAuto && (calibrate || !algorithm_table.empty()))
+    return Error{Code::kInvalid,
+                 Str(calibrate ? "--calibrate" : "--algorithm-table", " chooses for --topology auto; --topology ",
+                     topology, " leaves nothing to choose")};
+  if (!algorithm_table.empty())
+    TRY(fabric::AlgorithmTable::FromText(algorithm_table).While("reading --algorithm-table"));
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include "fabric/collectives.h"
 #include "fabric/launch_environment.h"
 #include "strategy/strategy.h"
+#include "verb.h"
 
 namespace freshet::cli {
 
@@ -11,20 +12,21 @@ namespace freshet::cli {
 struct WorkerFlags {
   int workers = 0, heartbeat = 250;
   int count = 1;  // of all workers, in this process or others; set by FindPlace
-  bool shared_memory = true;
-  std::string rendezvous, job, token_file;
+  bool shared_memory = true, tls = false;
+  std::string fabric = "tcp", rendezvous, job, token_file;
   int rank = -1, world = 0;
   bool batch_per_worker = false, calibrate = false;
-  std::string split = "auto", topology = "auto", scale_rate = "none";
+  std::string split = "auto", topology = "auto", scale_rate = "none", algorithm_table;
   strategy::StrategyOptions strategy;
 
   void Register(base::Settings& settings);
   // Of these, those about one process among several.
   void RegisterPlace(base::Settings& settings);
-  // This process's place among several, by flags or the launcher's variables.
-  Result<fabric::Place> FindPlace();
+  // This process's place among several, by flags or the launcher's variables. With --fabric mpi the process may become
+  // another program, so nothing may have been begun.
+  Result<fabric::Place> FindPlace(const Door& door);
   // Meets the other processes.
-  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, base::Clock& clock) const;
+  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, const Door& door) const;
   // Rows of one update over all workers, by --batch and --batch-per-worker.
   std::uint64_t GlobalBatch(std::uint64_t batch) const;
   // Do all workers read all rows, each taking its share of every update? `needed`: because names or moments are learned

@@ -20,7 +20,9 @@ struct WorkerLine {
 Result<std::vector<WorkerLine>> GatherWorkers(fabric::Collectives& collectives, const strategy::StepTimes& mine);
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker);
-// A table, what compression saved, and stragglers by name; "" for no workers.
+// The mean step: how long it takes, and which share of that each part has.
+nlohmann::ordered_json StepJson(const std::vector<WorkerLine>& workers);
+// A table, where a step's time goes, what compression saved, and stragglers by name; "" for no workers.
 std::string ToText(const std::vector<WorkerLine>& workers, bool compressed);
 
 }  // namespace freshet::cli

@@ -28,7 +28,7 @@ TEST(Crc32c, IsTheSameByInstructionAndByTableForAnyLengthAndAlignment) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     std::mt19937_64 random(seed);
-    std::vector<std::byte> bytes(random() % 200 + 16);
+    std::vector<std::byte> bytes(random() % (seed % 2 == 0 ? 200 : 20'000) + 16);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     const std::size_t begin = random() % 16;
     const auto part = std::span<const std::byte>(bytes).subspan(begin, random() % (bytes.size() - begin + 1));

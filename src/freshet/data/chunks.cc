@@ -58,6 +58,7 @@ Result<void> Chunks::ReadHead(bool seekable) {
   if (seekable) {
     total_ = 0;
     for (const std::uint64_t size : sizes_) *total_ += size;
+    cuts_ = EvenCuts(*total_, options_.part.count);
     return Rewind();
   }
   carry_ended_ = start.size() < kHeadBytes;
@@ -158,10 +159,7 @@ Result<void> Chunks::SkipHeader() {
 Chunks::Range Chunks::ShareOfFile() const {
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < next_.file; ++i) before += sizes_[i];
-  const auto cut = [&](std::uint64_t k) {
-    const auto at = static_cast<std::uint64_t>(static_cast<unsigned __int128>(*total_) * k / options_.part.count);
-    return std::clamp(at, before, before + sizes_[next_.file]) - before;
-  };
+  const auto cut = [&](std::uint64_t k) { return std::clamp(cuts_[k], before, before + sizes_[next_.file]) - before; };
   return {cut(options_.part.index), cut(options_.part.index + 1)};
 }
 
@@ -336,11 +334,26 @@ Result<void> Chunks::SkipTo(std::uint64_t offset) {
 
 std::optional<double> Chunks::Fraction(const Position& position) const {
   if (!total_ || *total_ == 0) return std::nullopt;
-  double before = static_cast<double>(position.offset);
-  for (std::size_t i = 0; i < position.file; ++i) before += static_cast<double>(sizes_[i]);
-  const double share = 1.0 / static_cast<double>(options_.part.count);
-  const double begin = share * static_cast<double>(options_.part.index);
-  return std::clamp((before / static_cast<double>(*total_) - begin) / share, 0.0, 1.0);
+  const std::uint64_t begin = cuts_[options_.part.index], end = cuts_[options_.part.index + 1];
+  if (begin == end) return 1.0;
+  const double done = static_cast<double>(BytesBefore(position)) - static_cast<double>(begin);
+  return std::clamp(done / static_cast<double>(end - begin), 0.0, 1.0);
+}
+
+std::uint64_t Chunks::BytesBefore(const Position& position) const {
+  std::uint64_t before = position.offset;
+  for (std::size_t i = 0; i < position.file; ++i) before += sizes_[i];
+  return before;
+}
+
+Result<void> Chunks::CutAt(Cuts cuts) {
+  const std::lock_guard lock(mutex_);
+  if (!total_ || cuts.size() != options_.part.count + 1 || cuts.front() != 0 || cuts.back() != *total_ ||
+      !std::is_sorted(cuts.begin(), cuts.end()))
+    return Error{Code::kInvalid, Str(Join(paths_, ", "), ": ", total_.value_or(0), " bytes cannot be cut as ",
+                                     cuts.empty() ? 0 : cuts.back(), " were; have the files changed?")};
+  cuts_ = std::move(cuts);
+  return {};
 }
 
 }  // namespace freshet::data

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/bytes.h"
+#include "data/cuts.h"
 #include "data/format.h"
 #include "data/rows.h"
 
@@ -21,9 +22,9 @@ struct Part {
 // before text and, where there is one, the header of each file: the first line that is not blank, which has to be the
 // same in all.
 //
-// Parts: where every file can be read from anywhere, each part gets a range of bytes of about the same size, and a line
-// belongs to the part in which it begins; otherwise (pipes, compressed files) every reader reads everything and keeps
-// each count-th chunk. Either way each line belongs to exactly one part.
+// Parts: where every file can be read from anywhere, each part gets a range of bytes, of about the same size unless
+// CutAt says otherwise, and a line belongs to the part in which it begins; otherwise (pipes, compressed files) every
+// reader reads everything and keeps each count-th chunk. Either way each line belongs to exactly one part.
 //
 // Threads: Next from any thread; chunks are numbered in the order they were cut. The rest one at a time.
 // Failure: kNotFound and kIo of the files; kBadInput for a line that does not end or a header unlike the first.
@@ -42,6 +43,12 @@ class Chunks {
   const std::vector<std::string>& paths() const { return paths_; }
   // How far along a position is, from 0 to 1; nothing when the sizes are not known.
   std::optional<double> Fraction(const Position& position) const;
+
+  // Bytes of all files together, where each can be read from anywhere.
+  std::optional<std::uint64_t> bytes() const { return total_; }
+  std::uint64_t BytesBefore(const Position& position) const;
+  // Other parts from the next pass on (Seek); kInvalid when they are not of these files.
+  Result<void> CutAt(Cuts cuts);
 
   // How to cut, and whether text has a header; to be said before the first Next.
   void SetCutting(Cutting cutting, bool has_header);
@@ -97,6 +104,7 @@ class Chunks {
   std::string head_;                    // padded
   std::vector<std::uint64_t> sizes_;    // of each file, when all are seekable
   std::optional<std::uint64_t> total_;  // of all together
+  Cuts cuts_;                           // into parts, when there is a total
   Cutting cutting_;
   bool has_header_ = false;
   std::string header_;  // of the first file, if the head has the whole of it

@@ -1,5 +1,6 @@
 #include "data/chunks.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/random.h"
@@ -142,6 +143,39 @@ TEST(Chunks, OfAllPartsTogetherAreEveryLineOnce) {
         ASSERT_LT(std::pair(before.file, before.offset), std::pair(after.file, after.offset));
       }
       all.insert(all.end(), pieces.value().begin(), pieces.value().end());
+    }
+    ExpectWhole(c, all);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Chunks, OfPartsThatWereCutAnywhereAreEveryLineOnceToo) {
+  World world;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(Str("seed ", seed));
+    base::Random random(seed, "cut");
+    const Case c = RandomCase(world, random);
+    const std::uint64_t parts = 1 + random.Below(5);
+    const auto bytes = c.Open(world)->bytes();
+    if (!bytes) continue;  // packed
+    Cuts cuts = {0, *bytes};
+    while (cuts.size() <= parts) cuts.push_back(random.Below(*bytes + 1));
+    std::sort(cuts.begin(), cuts.end());
+    std::vector<Piece> all;
+    for (std::uint64_t part = 0; part < parts; ++part) {
+      const auto chunks = c.Open(world, {part, parts});
+      ASSERT_TRUE(chunks->CutAt(cuts).ok());
+      ASSERT_TRUE(chunks->Rewind().ok());
+      const auto pieces = Rest(*chunks);
+      ASSERT_TRUE(pieces.ok()) << pieces.error().text;
+      for (const Piece& piece : pieces.value()) {
+        EXPECT_LE(chunks->BytesBefore(piece.begin), chunks->BytesBefore(piece.end));
+        EXPECT_LE(*chunks->Fraction(piece.begin), *chunks->Fraction(piece.end));
+      }
+      all.insert(all.end(), pieces.value().begin(), pieces.value().end());
+      cuts.back() += 1;
+      EXPECT_EQ(chunks->CutAt(cuts).error().code, Code::kInvalid);  // of other files
+      cuts.back() -= 1;
     }
     ExpectWhole(c, all);
     if (HasFatalFailure()) return;

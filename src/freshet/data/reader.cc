@@ -29,6 +29,10 @@ Result<std::unique_ptr<Reader>> Reader::Open(const base::Env& env, ReaderOptions
     return Error{Code::kInvalid, Str(files, " files of the ", description.format,
                                      " format were given, expected one: its header and labels are its own")};
   reader->chunks_->SetCutting(cutting, description.header);
+  constexpr std::uint64_t kPlacesEach = 64;
+  const std::uint64_t parts = reader->options_.part.count;
+  if (const auto bytes = reader->chunks_->bytes(); bytes && parts > 1)
+    reader->where_.emplace(*bytes, parts * kPlacesEach);
   return reader;
 }
 
@@ -48,6 +52,7 @@ Result<void> Reader::Finish(Rows& rows) {
   rows.samples.SetEnd(sample + count);
   samples_ += count;
   rows.end.sample = samples_;
+  if (where_) where_->Add(chunks_->BytesBefore(rows.begin), chunks_->BytesBefore(rows.end), count);
   if (!rows.tokens.empty()) Resolve(rows);
   return {};
 }
@@ -88,6 +93,7 @@ Result<void> Reader::SetAside(const Rows& rows) {
 
 Result<void> Reader::Seek(const Position& position) {
   samples_ = position.sample;
+  if (where_) where_->Clear();
   bad_rows_.NewPass();
   return chunks_->Seek(position);
 }

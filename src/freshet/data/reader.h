@@ -37,6 +37,10 @@ class Reader final : public RowSource {
   Result<void> Seek(const Position& position) override;
   std::optional<double> Fraction(const Position& position) const override;
 
+  std::optional<std::uint64_t> bytes() const override { return chunks_->bytes(); }
+  std::vector<double> RowsWhere() const override { return where_ ? where_->rows() : std::vector<double>(); }
+  Result<void> CutAt(const Cuts& cuts) override { return chunks_->CutAt(cuts); }
+
   std::uint64_t bad_rows() const override { return bad_rows_.count(); }
 
  private:
@@ -54,6 +58,7 @@ class Reader final : public RowSource {
 
   // Touched by Finish and Seek only.
   std::uint64_t samples_ = 0;
+  std::optional<RowsByPlace> where_;  // when others read other parts
   BadRows bad_rows_;
   std::string key_, undoubled_;  // room for names
 };

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "data/cuts.h"
 #include "data/rows.h"
 
 namespace freshet::data {
@@ -23,6 +24,15 @@ class RowSource {
   virtual void Permute(std::uint64_t seed) { (void)seed; }
   // How far along `position` is, from 0 to 1, if that can be known.
   virtual std::optional<double> Fraction(const Position& position) const = 0;
+  // Of an input that several readers share, each its part: how many bytes there are, where parts may be cut at any of
+  // them; how many rows this pass has met where, in a number of places that is the same for all readers; and other
+  // parts from the next pass on.
+  virtual std::optional<std::uint64_t> bytes() const { return std::nullopt; }
+  virtual std::vector<double> RowsWhere() const { return {}; }
+  virtual Result<void> CutAt(const Cuts& cuts) {
+    (void)cuts;
+    return Error{Code::kInvalid, "these rows cannot be cut into parts of bytes"};
+  }
   // Is it cheaper to keep the parsed rows for another pass than to read them again?
   virtual bool worth_keeping() const { return true; }
   // Rows of this pass that were set aside because they could not be read.

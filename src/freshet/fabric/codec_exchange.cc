@@ -6,10 +6,11 @@
 
 namespace freshet::fabric {
 
-Result<void> ExchangeInOrder(Fabric& fabric, Tag tag, const std::function<std::span<const std::byte>(int to)>& outgoing,
+Result<void> ExchangeInOrder(Fabric& fabric, Tag tag, std::string_view doing,
+                             const std::function<std::span<const std::byte>(int to)>& outgoing,
                              const std::function<Result<void>(int from, std::span<const std::byte> bytes)>& visit) {
   const int rank = fabric.rank(), size = fabric.size();
-  Exchange exchange(fabric, tag);
+  Exchange exchange(fabric, tag, doing);
   std::vector<Exchange::Handle> borrows(static_cast<std::size_t>(size));
   for (int from = 0; from < size; ++from)
     if (from != rank) borrows[static_cast<std::size_t>(from)] = TRY(exchange.Borrow(from));

@@ -1,6 +1,7 @@
 #include "fabric/collectives.h"
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -16,16 +17,26 @@ namespace {
 
 constexpr Tag kTagsEach = Tag{1} << 16;
 
+bool OnOneHost(const Fabric& fabric) {
+  bool one = true;
+  for (int rank = 1; rank < fabric.size(); ++rank) one = one && fabric.host(rank) == fabric.host(0);
+  return one;
+}
+
 AlgorithmTable DefaultTable(const Fabric& fabric) {
-  if (fabric.has_native()) return {.entries = {{0, Algorithm::kNative}}};
-  // Over a network: few steps while the time of a step counts, few bytes when they do.
+  if (fabric.prefers_native()) return {.entries = {{0, Algorithm::kNative}}};
+  // Over a network: few steps while the time of a step counts, few bytes when they do. Halving has both where the
+  // number of members is a power of two; but several of a host then cross to others at once, where a ring crosses one
+  // by one.
+  if (std::has_single_bit(static_cast<unsigned>(fabric.size())) && (fabric.size() == 2 || OnOneHost(fabric)))
+    return {.entries = {{0, Algorithm::kHalving}}};
   return {.entries = {{0, Algorithm::kHalving}, {512 * 1024, Algorithm::kRing}}};
 }
 
 Result<void> Sum(Fabric& fabric, Tag tag, std::span<float> values, Algorithm algorithm, std::size_t piece_bytes) {
   if (algorithm == Algorithm::kNative) return fabric.NativeAllReduce(values);
   if (algorithm == Algorithm::kHierarchical) return HierarchicalAllReduce(fabric, tag, values, piece_bytes);
-  Exchange exchange(fabric, tag);
+  Exchange exchange(fabric, tag, "making a sum");
   switch (algorithm) {
     case Algorithm::kCentral:
       return CentralAllReduce(exchange, values);
@@ -42,7 +53,7 @@ Result<void> Sum(Fabric& fabric, Tag tag, std::span<float> values, Algorithm alg
 
 Result<void> GatherAll(Fabric& fabric, Tag tag, std::span<const std::byte> mine,
                        std::vector<std::vector<std::byte>>& blocks) {
-  Exchange exchange(fabric, tag);
+  Exchange exchange(fabric, tag, "gathering from all");
   const int n = exchange.size(), me = exchange.me();
   blocks.assign(static_cast<std::size_t>(n), {});
   blocks[static_cast<std::size_t>(me)].assign(mine.begin(), mine.end());
@@ -62,7 +73,7 @@ Result<void> GatherAll(Fabric& fabric, Tag tag, std::span<const std::byte> mine,
 
 // In round k each tells the member 2^k further on; after all rounds everyone has heard of everyone.
 Result<void> MeetAll(Fabric& fabric, Tag tag) {
-  Exchange exchange(fabric, tag);
+  Exchange exchange(fabric, tag, "meeting at a barrier");
   const int n = exchange.size(), me = exchange.me();
   std::byte said{1}, heard{0};
   for (int distance = 1; distance < n; distance *= 2) {
@@ -107,16 +118,25 @@ Result<void> Collectives::AllReduce(std::span<float> values, Algorithm algorithm
   return Sum(fabric_, NextTag(), values, algorithm, options_.piece_bytes);
 }
 
+Result<void> Collectives::AllReduceWithin(Tag tag, std::span<float> values) const {
+  if (fabric_.size() == 1 || values.empty()) return {};
+  return Sum(fabric_, tag, values, AlgorithmFor(values.size_bytes()), options_.piece_bytes);
+}
+
+Algorithm Collectives::AlgorithmFor(std::uint64_t bytes) const {
+  return options_.algorithm == Algorithm::kAuto ? options_.table.For(bytes) : options_.algorithm;
+}
+
 Result<void> Collectives::ReduceScatter(std::span<float> values) {
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag);
+    Exchange exchange(fabric_, tag, "making a sum in parts");
     return RingReduceScatter(exchange, values, options_.piece_bytes);
   });
 }
 
 Result<void> Collectives::AllGather(std::span<float> values) {
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag);
+    Exchange exchange(fabric_, tag, "gathering parts from all");
     return RingAllGather(exchange, values, options_.piece_bytes);
   });
 }
@@ -131,7 +151,7 @@ Result<void> Collectives::Broadcast(std::span<std::byte> bytes, int root) {
   if (root < 0 || root >= fabric_.size())
     return Error{Code::kInvalid, Str("broadcast from rank ", root, " in a group of ", fabric_.size())};
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag);
+    Exchange exchange(fabric_, tag, "broadcasting");
     return TreeBroadcast(exchange, bytes, root, options_.piece_bytes);
   });
 }

@@ -56,13 +56,19 @@ class Collectives {
   Collectives(Fabric& fabric, Options options);
 
   Fabric& fabric() const { return fabric_; }
+  const Options& options() const { return options_; }
   const AlgorithmTable& table() const { return options_.table; }
+  void SetTable(AlgorithmTable table) { options_.table = std::move(table); }  // the same one on every member
+  // By which algorithm a sum of so many bytes goes.
+  Algorithm AlgorithmFor(std::uint64_t bytes) const;
 
   // Times algorithms on sizes from 4 KB to 64 MB and takes the fastest of each; rank 0 decides for all.
   Result<void> Calibrate(const base::Clock& clock);
 
   Result<void> AllReduce(std::span<float> values) { return AllReduce(values, options_.algorithm); }
   Result<void> AllReduce(std::span<float> values, Algorithm algorithm);
+  // The same as part of an operation that has a tag (of Start or NextTag), on the thread that runs it.
+  Result<void> AllReduceWithin(Tag tag, std::span<float> values) const;
   // Member r ends with the sum of chunk r (Chunk below) in its place; the rest is undefined.
   Result<void> ReduceScatter(std::span<float> values);
   // Every member's chunk r, as member r has it, to all.

@@ -100,6 +100,25 @@ TEST_P(FabricSuite, SumsOfAnyNumbersAreTheSameBytesEverywhereAndEachTimeAndNearE
   }
 }
 
+TEST_P(FabricSuite, ShortSumsByHalvingAreThoseOfTheSameNumbersWithinLongOnes) {
+  for (const int size : {2, 3, 4, 5, 8}) {
+    if (size > GetParam().most_members) continue;
+    constexpr std::size_t kLong = 270'000,
+                          kShort = 5'000;  // swapped whole: at most 262,144 floats of two, 8,192 of more
+    Run(size, [&](Fabric& fabric) {
+      SCOPED_TRACE(Str("size ", size, " rank ", fabric.rank()));
+      Collectives collectives(fabric);
+      std::vector<float> values = Values(7, fabric.rank(), kLong, false);
+      std::vector<float> first(values.begin(), values.begin() + kShort);
+      ASSERT_TRUE(collectives.AllReduce(values, Algorithm::kHalving).ok());
+      ASSERT_TRUE(collectives.AllReduce(first, Algorithm::kHalving).ok());
+      EXPECT_EQ(std::memcmp(values.data(), first.data(), kShort * sizeof(float)), 0);
+      const std::vector<double> sum = SumOf(7, size, kLong, false);
+      for (std::size_t i = 0; i < kLong; ++i) ASSERT_NEAR(values[i], sum[i], 1e-6 * (4.0 * size));
+    });
+  }
+}
+
 TEST_P(FabricSuite, LongSumsAreExactByEveryAlgorithm) {
   for (const int size : {2, 3}) {
     constexpr std::size_t kLength = 700'001;

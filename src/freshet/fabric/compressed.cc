@@ -21,7 +21,7 @@ Result<void> CompressedAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> 
   const std::span<float> mine = Chunk(values, rank, size);
   sum_.assign(mine.size(), 0.0f);
   TRY(ExchangeInOrder(
-      fabric, tag,
+      fabric, tag, "making a compressed sum",
       [&](int to) {
         const std::span<const std::byte> encoded = Encode(to, size, Chunk(values, to, size));
         bytes_sent_ += encoded.size();
@@ -35,7 +35,7 @@ Result<void> CompressedAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> 
 
   const std::span<const std::byte> encoded_sum = Encode(rank, size, sum_);
   return ExchangeInOrder(
-      fabric, tag + 1,
+      fabric, tag + 1, "making a compressed sum",
       [&](int) {
         bytes_sent_ += encoded_sum.size();
         return encoded_sum;

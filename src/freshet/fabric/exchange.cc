@@ -17,10 +17,11 @@ std::vector<int> AllRanks(int size) {
 
 }  // namespace
 
-Exchange::Exchange(Fabric& fabric, Tag tag) : Exchange(fabric, tag, AllRanks(fabric.size())) {}
+Exchange::Exchange(Fabric& fabric, Tag tag, std::string_view doing)
+    : Exchange(fabric, tag, doing, AllRanks(fabric.size())) {}
 
-Exchange::Exchange(Fabric& fabric, Tag tag, std::vector<int> ranks)
-    : fabric_(fabric), tag_(tag), ranks_(std::move(ranks)) {
+Exchange::Exchange(Fabric& fabric, Tag tag, std::string_view doing, std::vector<int> ranks)
+    : fabric_(fabric), tag_(tag), doing_(doing), ranks_(std::move(ranks)) {
   const auto mine = std::find(ranks_.begin(), ranks_.end(), fabric.rank());
   CHECK(mine != ranks_.end());
   me_ = static_cast<int>(mine - ranks_.begin());
@@ -100,6 +101,7 @@ Result<Exchange::Handle> Exchange::Keep(Result<Transfer> transfer, std::size_t b
 }
 
 Error Exchange::Fail(Error error) {
+  error = std::move(error).While(doing_);
   if (!failure_.has_value()) failure_ = error;
   return error;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -18,11 +19,13 @@ namespace freshet::fabric {
 //
 // Empty spans are not sent: both ends know that there is nothing to come.
 //
+// Failure:   as the fabric's, with what was being done: "making a sum".
 // Threads:   one.
 class Exchange {
  public:
-  Exchange(Fabric& fabric, Tag tag);
-  Exchange(Fabric& fabric, Tag tag,
+  // `doing` is a word for what this is a part of; it outlives the exchange.
+  Exchange(Fabric& fabric, Tag tag, std::string_view doing);
+  Exchange(Fabric& fabric, Tag tag, std::string_view doing,
            std::vector<int> ranks);  // this member is among them
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -64,6 +67,7 @@ class Exchange {
 
   Fabric& fabric_;
   const Tag tag_;
+  const std::string_view doing_;
   const std::vector<int> ranks_;
   int me_ = 0;
   std::vector<Item> items_;

@@ -77,10 +77,14 @@ class Fabric {
   // Bytes this member has sent to others so far: over sockets as they travelled, headers included and what went through
   // shared memory excluded; between threads what others have read of its memory.
   virtual std::uint64_t bytes_sent() const = 0;
+  // And what went to others of its host through shared memory, where sockets would else have carried it.
+  virtual std::uint64_t bytes_shared() const { return 0; }
 
   // A sum over all members by the engine's own means, in place; each member's values must have the same length, and the
   // order of additions must not depend on timing. False when this fabric has none.
   virtual bool has_native() const { return false; }
+  // Whether that is the fastest way for all sizes, as far as one can say without measuring.
+  virtual bool prefers_native() const { return false; }
   virtual Result<void> NativeAllReduce(std::span<float> values) {
     (void)values;
     return Error{Code::kInvalid, "this fabric has no all-reduce of its own"};

@@ -43,7 +43,7 @@ Result<std::vector<Factors>> GatherFactors(Fabric& fabric, Tag tag, std::span<co
     mine.insert(mine.end(), part.begin(), part.end());
   std::vector<Factors> all(static_cast<std::size_t>(fabric.size()));
   TRY(ExchangeInOrder(
-      fabric, tag, [&](int) { return std::span<const std::byte>(mine); },
+      fabric, tag, "making a sum of factors", [&](int) { return std::span<const std::byte>(mine); },
       [&](int from, std::span<const std::byte> bytes) -> Result<void> {
         all[static_cast<std::size_t>(from)] = TRY(Read(from == fabric.rank() ? mine : bytes, input_width, delta_width));
         return {};

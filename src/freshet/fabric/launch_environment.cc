@@ -210,7 +210,7 @@ Result<Place> FindPlace(const Environment& environment, const PlaceFlags& flags)
     if (!job.empty()) place.job = job;
   for (const std::string& rendezvous : {reader.Text("FRESHET_RENDEZVOUS"), flags.rendezvous})
     if (!rendezvous.empty()) place.rendezvous = rendezvous;
-  if (place.size == 1) return place;
+  if (place.size == 1 || !flags.needs_rendezvous) return place;
   if (place.rendezvous.empty()) {
     if (!found.knows_local || !place.OnOneHost())
       return Error{Code::kInvalid, Str(place.launcher, " started ", place.size,

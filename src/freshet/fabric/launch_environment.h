@@ -23,6 +23,7 @@ struct Place {
 struct PlaceFlags {
   int rank = -1, size = 0;  // given together
   std::string rendezvous = {}, job = {};
+  bool needs_rendezvous = true;  // false where workers find each other without (MPI)
 };
 
 // A variable of the environment, or nullptr: std::getenv at the door, a map in tests.

@@ -22,7 +22,7 @@ Result<void> SparseAllReduce::Run(Fabric& fabric, Tag tag, SparseRows& touched) 
   std::vector<std::vector<std::byte>> messages(at(size));
   SparseRows sum;
   TRY(ExchangeInOrder(
-      fabric, tag,
+      fabric, tag, "making a sum of rows",
       [&](int to) {
         Encode(owned[at(to)], OwnedRows(to, size), messages[at(to)]);
         bytes_sent_ += messages[at(to)].size();
@@ -36,7 +36,7 @@ Result<void> SparseAllReduce::Run(Fabric& fabric, Tag tag, SparseRows& touched) 
   std::vector<std::byte>& message = messages[at(rank)];
   Encode(sum, OwnedRows(rank, size), message);
   TRY(ExchangeInOrder(
-      fabric, tag + 1,
+      fabric, tag + 1, "making a sum of rows",
       [&](int) {
         bytes_sent_ += message.size();
         return std::span<const std::byte>(message);

@@ -37,6 +37,7 @@ class Subset final : public Fabric {
   void Post(std::function<void()> job) override { whole_.Post(std::move(job)); }
   void Abort(const Error& why) override { whole_.Abort(why); }
   std::uint64_t bytes_sent() const override { return whole_.bytes_sent(); }
+  std::uint64_t bytes_shared() const override { return whole_.bytes_shared(); }
 
  private:
   int Whole(int rank) const { return rank == kAnyRank ? kAnyRank : ranks_[static_cast<std::size_t>(rank)]; }

@@ -25,7 +25,7 @@ class AllReduce final : public Strategy {
     const auto begun = world_.clock.Now();
     gradient_.Clear();
     workspace_.step = world_.optimizer.step();
-    exchange_.Begin(gradient_);
+    exchange_.Begin(gradient_, workspace_.step);
     double loss = 0;
     const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows);
     for (std::size_t part = 0; part < parts; ++part) {
@@ -40,9 +40,9 @@ class AllReduce final : public Strategy {
     TRY(MakeRoom());
     const auto exchanged = world_.clock.Now();
     model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
-    times_.compute += base::Seconds(computed - begun);
-    times_.exchange += base::Seconds(exchanged - computed);
-    times_.apply += base::Seconds(world_.clock.Now() - exchanged);
+    Count(&StepTimes::compute, "compute", begun, computed);
+    Count(&StepTimes::exchange, "exchange", computed, exchanged);
+    Count(&StepTimes::apply, "apply", exchanged, world_.clock.Now());
     times_.bytes_dense = exchange_.bytes_dense();
     return loss;
   }
@@ -82,9 +82,9 @@ Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy
     return Error{Code::kInvalid,
                  "--optimizer adaptive learns the size of features from the rows it sees, which differ from worker to "
                  "worker with --split bytes; use adagrad, adam, momentum, sgd or ftrl, or --split rows"};
-  Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model));
+  Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
-  exchange.Begin(gradient);
+  exchange.Begin(gradient, world.optimizer.step());
   return StrategyPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
 }
 

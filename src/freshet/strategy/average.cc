@@ -21,9 +21,10 @@ class Average final : public Strategy {
     apart_ = false;
     const auto begun = world_.clock.Now();
     TRY(averager_.Run());
-    times_.exchange += base::Seconds(world_.clock.Now() - begun);
+    const std::uint64_t bytes = averager_.floats() * sizeof(float);
+    Count(&StepTimes::exchange, "exchange", begun, world_.clock.Now(), HowSent(world_, bytes));
     const auto workers = static_cast<std::uint64_t>(size());
-    times_.bytes_dense += 2 * (workers - 1) * averager_.floats() * sizeof(float) / workers;
+    times_.bytes_dense += 2 * (workers - 1) * bytes / workers;
     return {};
   }
   void Save(std::vector<data::Tensor>& tensors) const override { averager_.Save(tensors); }
@@ -41,7 +42,7 @@ class Average final : public Strategy {
       world_.model.Observe(world_.parameters, piece, world_.optimizer);
     const auto begun = world_.clock.Now();
     const double loss = local_.Run(mine, scores);
-    times_.compute += base::Seconds(world_.clock.Now() - begun);
+    Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
     apart_ = true;
     TRY(Settle());
     return loss;
@@ -50,6 +51,7 @@ class Average final : public Strategy {
  private:
   Result<double> WarmUp(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
     double loss = 0;
+    const StepTimes before = warm_->times();
     const std::uint64_t parts = options_.every;
     const std::size_t width = world_.model.scores();
     for (std::uint64_t part = 0; part < parts; ++part) {
@@ -58,6 +60,7 @@ class Average final : public Strategy {
       loss += TRY(warm_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
                               scores.subspan(first * width, (last - first) * width)));
     }
+    CountInner(before, warm_->times());
     return loss;
   }
 

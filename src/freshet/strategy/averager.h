@@ -8,6 +8,11 @@
 
 namespace freshet::strategy {
 
+// What is told of an exchange of so many bytes.
+inline base::Trace::Details HowSent(const Strategy::World& world, std::uint64_t bytes) {
+  return {.bytes = bytes, .algorithm = std::string(NameOf(world.collectives.AlgorithmFor(bytes)))};
+}
+
 // Brings the parameters of all workers to their mean, perhaps with a momentum of its own: the mean's movement since the
 // last time carries on (Chen and Huo, "Scalable Training of Deep Learning Machines by Incremental Block Training").
 class Averager {

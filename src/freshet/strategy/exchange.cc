@@ -58,6 +58,8 @@ struct Exchange::Inside {
   std::vector<optimize::Block> shapes;
   std::vector<bool> gives_factors;
   bool planned = false;
+  std::uint64_t step = 0;                                             // of the optimizer
+  bool plain = false;                                                 // this update travels uncompressed
   std::vector<Bucket> buckets;                                        // in the order in which backward finishes them
   std::vector<std::size_t> bucket_of;                                 // by block; buckets.size(): none
   std::vector<bool> as_factors;                                       // by block
@@ -125,7 +127,7 @@ struct Exchange::Inside {
     CountDense(bucket.values.size());
   }
   Result<void> Travel(Bucket& bucket, fabric::Tag tag, std::uint32_t track) {
-    const bool dense = !bucket.compressed && !bucket.power;
+    const bool dense = plain || (!bucket.compressed && !bucket.power);
     const std::uint64_t bytes = bucket.values.size_bytes();
     const base::Span span(trace, "exchange bucket", track, HowSent(bytes, dense, &bucket - buckets.data()));
     if (dense) return collectives.AllReduceWithin(tag, bucket.values);
@@ -134,7 +136,8 @@ struct Exchange::Inside {
   }
   base::Trace::Details HowSent(std::uint64_t bytes, bool dense, std::ptrdiff_t bucket) const {
     if (trace == nullptr) return {};
-    return {.bucket = static_cast<std::uint64_t>(bucket),
+    return {.step = step,
+            .bucket = static_cast<std::uint64_t>(bucket),
             .bytes = bytes,
             .algorithm = dense ? std::string(NameOf(collectives.AlgorithmFor(bytes))) : options.codec};
   }
@@ -170,7 +173,7 @@ struct Exchange::Inside {
     const bool grows = shapes[b].most_rows > shapes[b].rows;
     const std::size_t most = options.whole || !grows ? rows : shapes[b].most_rows;
     CountDense(rows * width);
-    if (options.codec == "none" || options.codec == "power") {
+    if (plain || options.codec == "none" || options.codec == "power") {
       TRY(fabric::SparseAllReduce(most, width).Run(collectives.fabric(), collectives.NextTag(), touched));
     } else {
       TRY(SumCompressed(touched, b, rows));
@@ -224,8 +227,10 @@ Result<Exchange> Exchange::Make(const StrategyOptions& options, fabric::Collecti
   return Exchange(std::move(inside));
 }
 
-void Exchange::Begin(optimize::Gradient& gradient) {
+void Exchange::Begin(optimize::Gradient& gradient, std::uint64_t step) {
   if (!inside_->planned) CHECK(inside_->Plan(gradient).ok());  // the codec was made once before
+  inside_->step = step;
+  inside_->plain = step < inside_->options.warm_start;
   for (Bucket& bucket : inside_->buckets) {
     bucket.unfinished = bucket.last - bucket.first + 1;
     bucket.pending.reset();

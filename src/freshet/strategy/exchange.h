@@ -16,11 +16,12 @@ namespace freshet::strategy {
 class Exchange {
  public:
   static Result<Exchange> Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                               const model::Model& model);
+                               const model::Model& model, base::Trace* trace = nullptr);
   Exchange(Exchange&&) noexcept;
   ~Exchange();
 
-  void Begin(optimize::Gradient& gradient);
+  // Updates before step `warm_start` travel uncompressed.
+  void Begin(optimize::Gradient& gradient, std::uint64_t step);
   void Finished(optimize::Gradient& gradient, std::size_t block);
   Result<void> Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters);
 

@@ -21,7 +21,10 @@ class Groups final : public Strategy {
     apart_ = false;
     const auto begun = world_.clock.Now();
     TRY(averager_.Run());
-    times_.exchange += base::Seconds(world_.clock.Now() - begun);
+    const std::uint64_t bytes = averager_.floats() * sizeof(float);
+    Count(&StepTimes::exchange, "exchange", begun, world_.clock.Now(), HowSent(world_, bytes));
+    const auto workers = static_cast<std::uint64_t>(size());
+    times_.bytes_dense += 2 * (workers - 1) * bytes / workers;
     return {};
   }
   void Save(std::vector<data::Tensor>& tensors) const override {
@@ -40,6 +43,7 @@ class Groups final : public Strategy {
     if (!begun_) averager_.Begin();
     begun_ = true;
     double loss = 0;
+    const StepTimes before = inside_->times();
     const std::size_t width = world_.model.scores();
     for (std::uint64_t part = 0; part < options_.every; ++part) {
       const std::size_t first = mine.rows * part / options_.every, last = mine.rows * (part + 1) / options_.every;
@@ -47,9 +51,7 @@ class Groups final : public Strategy {
       loss += TRY(inside_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
                                 scores.subspan(first * width, (last - first) * width)));
     }
-    const StepTimes& inside = inside_->times();
-    times_.compute = inside.compute;
-    times_.apply = inside.apply;
+    CountInner(before, inside_->times());
     apart_ = true;
     TRY(Settle());
     return loss;
@@ -72,8 +74,12 @@ Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::W
   std::vector<int> ranks;
   for (int i = 0; i < options.group; ++i) ranks.push_back(all.rank() / options.group * options.group + i);
   auto members = std::make_unique<fabric::Subset>(all, ranks, fabric::Tag{1} << 48);
-  auto collectives = std::make_unique<fabric::Collectives>(*members);
-  const Strategy::World inner{*collectives, world.model, world.parameters, world.optimizer, world.memory, world.clock};
+  fabric::Collectives::Options how = world.collectives.options();
+  if (how.algorithm == fabric::Algorithm::kNative) how.algorithm = fabric::Algorithm::kAuto;  // of all members alone
+  how.table = {};                                                                             // likewise
+  auto collectives = std::make_unique<fabric::Collectives>(*members, how);
+  const Strategy::World inner{*collectives, world.model, world.parameters, world.optimizer,
+                              world.memory, world.clock, world.trace};
   StrategyPtr inside = TRY(MakeAllReduce(options, inner));
   return StrategyPtr(
       std::make_unique<Groups>(options, world, std::move(members), std::move(collectives), std::move(inside)));

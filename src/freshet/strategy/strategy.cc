@@ -53,7 +53,7 @@ Result<double> Strategy::Agree(const data::Batch& mine) {
   for (std::size_t r = 0; r < mine.rows; ++r) shared[0] += mine.weight(r);
   const auto begun = world_.clock.Now();
   TRY(world_.collectives.AllReduce(shared));
-  times_.wait += base::Seconds(world_.clock.Now() - begun);
+  Count(&StepTimes::wait, "wait", begun, world_.clock.Now());
   everyone_dry_ = shared[1] == 0;
   stop_agreed_ = shared[2] > 0;
   save_agreed_ = shared[3] > 0;
@@ -72,12 +72,35 @@ Result<std::vector<double>> Strategy::Sum(const std::vector<double>& mine) {
   return sum;
 }
 
+std::string Strategy::algorithms() const {
+  const fabric::Collectives& all = world_.collectives;
+  return all.options().algorithm == fabric::Algorithm::kAuto ? all.table().ToText() : "";
+}
+
+void Strategy::Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
+                     base::Trace::Details details) {
+  times_.*part += base::Seconds(end - begin);
+  if (world_.trace == nullptr) return;
+  details.step = step_;
+  world_.trace->Add(name, base::Trace::kTraining, begin, end, std::move(details));
+}
+
+void Strategy::CountInner(const StepTimes& before, const StepTimes& after) {
+  for (double StepTimes::*part : {&StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
+    times_.*part += after.*part - before.*part;
+  times_.bytes_dense += after.bytes_dense - before.bytes_dense;
+}
+
 Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  step_ = world_.optimizer.step();
+  const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = step_});
   const double weight = TRY(Agree(mine));
   if (everyone_dry_) return 0.0;
-  const std::uint64_t sent = world_.collectives.fabric().bytes_sent();
+  const fabric::Fabric& fabric = world_.collectives.fabric();
+  const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
   const double loss = TRY(Update(piece, mine, weight, scores));
-  times_.bytes_sent += world_.collectives.fabric().bytes_sent() - sent;
+  times_.bytes_sent += fabric.bytes_sent() - sent;
+  times_.bytes_shared += fabric.bytes_shared() - shared;
   ++times_.steps;
   times_.rows += mine.rows;
   return loss;

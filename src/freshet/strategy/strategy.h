@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "data/tensor_file.h"
 #include "fabric/collectives.h"
 #include "model/model.h"
@@ -32,16 +33,22 @@ struct StrategyOptions {
   std::uint64_t every = 16;      // updates a worker makes alone between two averages
   bool average_state = false;    // what the optimizer remembers is averaged, too
   double block_momentum = 0;     // of the averages' own movement
-  std::uint64_t warm_start = 0;  // updates by all-reduce before averaging begins
+  std::uint64_t warm_start = 0;  // updates by plain all-reduce before averaging or compression begins
   int group = 2;                 // workers of a group, which all-reduce among themselves
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
 struct StepTimes {
-  double compute = 0, wait = 0, exchange = 0,
-         apply = 0;  // wait: for others to be as far; exchange: the transfer itself
+  double read = 0;  // until rows were there and ready
+  double compute = 0;
+  double wait = 0;      // for others to be as far
+  double exchange = 0;  // the transfers themselves, as far as they were not hidden behind compute
+  double apply = 0;
   std::uint64_t steps = 0, rows = 0;
-  std::uint64_t bytes_sent = 0, bytes_dense = 0;  // dense: what the same exchange would send uncompressed, by a ring
+  std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
+  std::uint64_t bytes_dense = 0;                   // what the same exchange would send uncompressed, by a ring
+
+  double total() const { return read + compute + wait + exchange + apply; }
 };
 
 // How updates made in different places meet: one object for each worker, all of which call the same things in the same
@@ -58,6 +65,7 @@ class Strategy {
     optimize::Optimizer& optimizer;
     optimize::Memory& memory;
     const base::Clock& clock;
+    base::Trace* trace = nullptr;
   };
   static Result<std::unique_ptr<Strategy>> Make(const StrategyOptions& options, const World& world);
   static std::vector<std::string> Kinds();
@@ -94,6 +102,10 @@ class Strategy {
   Result<void> Barrier() { return world_.collectives.Barrier(); }
 
   const StepTimes& times() const { return times_; }
+  // Time until the rows of the next step were there, which the strategy cannot see.
+  void CountRead(base::Clock::Duration time) { times_.read += base::Seconds(time); }
+  // Which sums go by which algorithm, when that was chosen by size; else "".
+  std::string algorithms() const;
   // What must be saved of this worker beside parameters and optimizer, and back. The tensors borrow from this.
   virtual void Save(std::vector<data::Tensor>& tensors) const { (void)tensors; }
   virtual Result<void> Load(const data::TensorFile& file) {
@@ -109,6 +121,12 @@ class Strategy {
   virtual Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
                                 std::span<float> scores) = 0;
 
+  // Adds a part of a step to the times, and to the trace when there is one.
+  void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
+             base::Trace::Details details = {});
+  // What another strategy's steps, made within a step of this one, took since `before`.
+  void CountInner(const StepTimes& before, const StepTimes& after);
+
   const StrategyOptions options_;
   const World world_;
   StepTimes times_;
@@ -118,6 +136,7 @@ class Strategy {
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
   bool everyone_dry_ = false;
+  std::uint64_t step_ = 0;  // the optimizer's, when the current step began
   double progress_ = 0;
 };
 

@@ -57,6 +57,7 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
     Scatter(at, parameters);
     TRY(cache->Seek({}));
     Evaluation sums(TaskOf(model, description));
+    const base::Span span(options.trace, "compute", base::Trace::kTraining);
     gradient.Clear();
     TRY(data::DriveInOrder(env.executor, *cache, [&](data::Rows& rows) -> Result<void> {
       if (options.stop != nullptr && options.stop->load()) return Error{Code::kStopped, "stopped"};
@@ -96,7 +97,10 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
 
   optimize::Lbfgs lbfgs(Gather(parameters), {}, objective);
   for (int iteration = 0; iteration < options.epochs; ++iteration) {
+    std::optional<base::Span> span(std::in_place, options.trace, "step", base::Trace::kTraining,
+                                   base::Trace::Details{.step = static_cast<std::uint64_t>(iteration)});
     const bool more = TRY(lbfgs.Step());
+    span.reset();
     if (iteration == 0) report.progressive = report.last_epoch;
     report.epochs = iteration + 1;
     if (options.progress) {

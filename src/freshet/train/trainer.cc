@@ -99,9 +99,11 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   s.workspace.threads = env_.executor.width();
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
+  if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
   s.started = s.checkpointed = env_.clock.Now();
   s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
   for (; s.epoch < options_.epochs && !s.report.stopped_early; ++s.epoch) {
+    s.wanted = env_.clock.Now();
     data::RowSource* const rows = TRY(SourceFor(source, s.epoch));
     s.measured = env_.clock.Now();
     TRY(Epoch(*rows));
@@ -130,6 +132,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
         s.report.stopped_early = true;
       }
     }
+    TRY(Rebalance(source));
     s.seen = Evaluation(TaskOf(model_, description_));
     s.position = {};
     if (!options_.checkpoint_path.empty()) {
@@ -280,15 +283,17 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       mine.width = s.augment->width();
     }
     double loss = 0;
+    CountRead();
     if (options_.strategy != nullptr) {
       const bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds;
       options_.strategy->Ask(Stopping(), due && options_.strategy->rank() == 0);
       loss = TRY(options_.strategy->Step(piece, mine, s.scores));
     } else {
-      loss = alone ? model_.Update(parameters_, mine, optimizer_, s.workspace, s.scores, Sharing::kAlone)
-                   : TrainStep(mine, s.scores);
+      const base::Span span(options_.trace, "step", base::Trace::kTraining, {.step = optimizer_.step()});
+      loss = alone ? TrainRows(mine, s.scores) : TrainStep(mine, s.scores);
     }
     s.seen.Add(mine, s.scores, loss);
+    s.wanted = env_.clock.Now();
     s.report.rows += mine.rows;
     if (!std::isfinite(s.seen.total_loss())) return Diverged();
     if (!ReadsAll() && options_.strategy->stop_agreed()) return Stopped();
@@ -297,15 +302,24 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   return {};
 }
 
+// One update from each row.
+double Trainer::TrainRows(const data::Batch& batch, std::span<float> scores) {
+  const base::Span span(options_.trace, "compute", base::Trace::kTraining, {.step = optimizer_.step()});
+  return model_.Update(parameters_, batch, optimizer_, state_->workspace, scores, Sharing::kAlone);
+}
+
 // One update from the gradient of several rows.
 double Trainer::TrainStep(const data::Batch& batch, std::span<float> scores) {
   State& s = *state_;
+  std::optional<base::Span> span(std::in_place, options_.trace, "compute", base::Trace::kTraining,
+                                 base::Trace::Details{.step = optimizer_.step()});
   model_.Observe(parameters_, batch, optimizer_);
   s.gradient.Clear();
   s.workspace.step = optimizer_.step();
   const double loss = model_.LossAndGradient(parameters_, batch, s.workspace, s.gradient, scores);
   double weight = 0;
   for (std::size_t r = 0; r < batch.rows; ++r) weight += batch.weight(r);
+  span.emplace(options_.trace, "apply", base::Trace::kTraining, base::Trace::Details{.step = optimizer_.step()});
   model_.Apply(parameters_, s.gradient, weight, optimizer_, s.workspace);
   return loss;
 }
@@ -342,6 +356,8 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
       local.optimizer->SetStep(optimizer_.step());  // the steps of all threads together
       optimizer_.SetStep(optimizer_.step() + batch.rows);
     }
+    const base::Span span(options_.trace, "compute", base::Trace::kThreads + static_cast<std::uint32_t>(thread),
+                          {.step = local.optimizer->step()});
     const auto begun = env_.clock.Now();
     const double loss =
         model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores, Sharing::kShared);
@@ -368,8 +384,10 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
   }
   if (!options_.checkpoint_path.empty() && (stop || due)) {
     Measure();
+    CountRead();
     TRY(SaveCheckpoint(position));
     if (options_.strategy != nullptr) options_.strategy->Forget();
+    s.wanted = env_.clock.Now();
   }
   if (stop) return Stopped();
   return {};
@@ -398,6 +416,15 @@ Error Trainer::Stopped() const {
   return {Code::kStopped,
           Str("stopped after ", state_->report.rows, " rows",
               options_.checkpoint_path.empty() ? "" : Str("; checkpoint written to ", options_.checkpoint_path))};
+}
+
+// Rows are ready to be learned from: until now they were waited for.
+void Trainer::CountRead() {
+  if (options_.strategy == nullptr && options_.trace == nullptr) return;
+  const auto now = env_.clock.Now();
+  if (options_.strategy != nullptr) options_.strategy->CountRead(now - state_->wanted);
+  if (options_.trace != nullptr)
+    options_.trace->Add("read", base::Trace::kTraining, state_->wanted, now, {.step = optimizer_.step()});
 }
 
 // Adds the time since the last measurement to what was spent training.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/trace.h"
 #include "data/cache.h"
 #include "data/drive.h"
 #include "data/prefetch.h"
@@ -55,6 +56,7 @@ struct TrainOptions {
   std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
   strategy::Strategy* strategy = nullptr;         // one of several workers, who meet by it; null: alone
+  base::Trace* trace = nullptr;                   // what is done when; null: nobody wants to know
   std::string fingerprint;                        // of what must be the same when a run is resumed
   std::function<void(const Progress&)> progress;  // after every block; called from training threads, one at a time
   const std::atomic<bool>* stop = nullptr;        // set: checkpoint and return kStopped
@@ -71,7 +73,8 @@ struct Report {
   std::optional<Evaluation> held_out;   // after the last epoch (the best, with patience)
   std::vector<double> held_out_losses;  // after each epoch
   bool stopped_early = false;
-  bool shared = false;  // threads updated one model at once
+  bool shared = false;   // threads updated one model at once
+  double imbalance = 0;  // by how much rows of one worker were above the mean; 0: parts were not cut anew for that
 };
 
 // The training loop: epochs over a source of rows, evaluation, checkpoints, early stopping.
@@ -84,7 +87,9 @@ struct Report {
 // Networks train on the calling thread, whose kernels use all threads, while others read ahead.
 //
 // With a strategy, several trainers (threads, processes, machines) train one model: all run the same calls in the same
-// order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it.
+// order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it. Workers that read rows
+// of their own end an epoch together; when the first shows that some had more than kUneven above the mean, later epochs
+// read parts that were cut by rows.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if
@@ -93,6 +98,7 @@ struct Report {
 class Trainer {
  public:
   static constexpr std::uint64_t kSharedWeights = 1 << 16;
+  static constexpr double kUneven = 0.03;
 
   Trainer(const base::Env& env, TrainOptions options, const model::Model& model, optimize::Parameters& parameters,
           optimize::Optimizer& optimizer, data::Description& description);
@@ -111,11 +117,14 @@ class Trainer {
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
+  double TrainRows(const data::Batch& batch, std::span<float> scores);
   double TrainStep(const data::Batch& batch, std::span<float> scores);
   void SetProgress(double progress);
   std::size_t StepRows() const;
   bool ReadsAll() const { return options_.strategy == nullptr || options_.strategy->options().whole; }
+  void CountRead();
   Result<void> Join();
+  Result<void> Rebalance(data::RowSource& source);
   Result<void> JoinEvaluation(Evaluation& evaluation);
   std::string RankPath(const std::string& path) const;
   std::string PartPath(std::uint64_t step) const;
@@ -145,6 +154,10 @@ class Trainer {
   data::Description& description_;
   std::unique_ptr<State> state_;
 };
+
+// Which sums went by which algorithm (Strategy::algorithms) in the run whose checkpoint this is; "" when there is no
+// such file, or it does not say.
+Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path);
 
 // What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);

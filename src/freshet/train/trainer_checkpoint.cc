@@ -27,6 +27,7 @@ std::string FirstDifference(const std::string& then, const std::string& now) {
 
 Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   State& s = *state_;
+  const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
   TRY(env_.faults.Hit("checkpoint.save"));
   if (options_.strategy != nullptr) {
     TRY(SavePart());
@@ -35,6 +36,8 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   }
   Json json;
   json["workers"] = options_.strategy == nullptr ? 0 : options_.strategy->size();
+  if (options_.strategy != nullptr) json["algorithms"] = options_.strategy->algorithms();
+  if (!s.cuts.empty()) json["cuts"] = s.cuts;
   json["fingerprint"] = options_.fingerprint;
   json["epoch"] = s.epoch;
   json["position"] = ToJson(position);
@@ -87,6 +90,7 @@ Result<bool> Trainer::LoadCheckpoint() {
     const int workers = options_.strategy == nullptr ? 0 : options_.strategy->size();
     if (json.value("workers", 0) != workers)
       return unusable(Str("written by ", json.value("workers", 0), " workers, now ", workers));
+    if (json.contains("cuts")) s.cuts = json.at("cuts").get<data::Cuts>();
     s.epoch = json.at("epoch");
     s.position = PositionFrom(json.at("position"));
     s.windows = json.at("windows");
@@ -123,6 +127,14 @@ Result<bool> Trainer::LoadCheckpoint() {
   }
   env_.log.Info("resumed", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
   return true;
+}
+
+Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path) {
+  if (checkpoint_path.empty() || !files.Exists(checkpoint_path)) return std::string();
+  const data::TensorFile file = TRY(data::TensorFile::Read(files, checkpoint_path));
+  const Json json = Json::parse(TRY(file.Meta("train")), nullptr, false);
+  const auto found = json.find("algorithms");  // of what is no object: nothing
+  return found == json.end() || !found->is_string() ? std::string() : found->get<std::string>();
 }
 
 }  // namespace freshet::train

@@ -18,6 +18,7 @@ void AddPredictions(const model::Model& model, const optimize::Parameters& param
 
 Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   State& s = *state_;
+  const base::Span span(options_.trace, "evaluate", base::Trace::kTraining, {.step = optimizer_.step()});
   s.report.held_out.reset();  // before another takes as much memory
   Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;

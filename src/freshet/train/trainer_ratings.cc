@@ -26,10 +26,14 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
       global[1] = static_cast<float>(s.strata.size());
     }
     const std::uint64_t rows = s.strata.size();
+    CountRead();
     const auto begun = env_.clock.Now();
     const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch,
                                        (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
-    s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
+    s.wanted = env_.clock.Now();
+    s.report.update_seconds += base::Seconds(s.wanted - begun);
+    if (options_.trace != nullptr)
+      options_.trace->Add("compute", base::Trace::kTraining, begun, s.wanted, {.step = optimizer_.step()});
     const bool squared = model_.loss().name() == "squared";
     s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
     s.report.rows += rows;

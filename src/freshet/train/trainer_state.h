@@ -45,8 +45,11 @@ struct Trainer::State {
   std::optional<optimize::Parameters> best;
 
   std::uint64_t joined_rows = 0;                // of all workers, when they last met
+  std::vector<double> rows_each;                // of each worker in the epoch that ended
+  data::Cuts cuts;                              // of the input, when it was cut anew
   std::uint64_t saved_step = 0, part_step = 0;  // of the last checkpoint and the one before
   base::Clock::Duration started{}, checkpointed{}, measured{};
+  base::Clock::Duration wanted{};  // since when the next rows are waited for
   Report report;
 };
 

@@ -1,5 +1,7 @@
 // What a trainer does as one of several workers.
 
+#include <numeric>
+
 #include "model/model_file.h"
 #include "train/trainer_state.h"
 
@@ -21,9 +23,38 @@ std::size_t Trainer::StepRows() const {
 Result<void> Trainer::Join() {
   if (options_.strategy == nullptr) return {};
   TRY(options_.strategy->EndEpoch());
-  TRY(JoinEvaluation(state_->seen));
-  const auto rows = TRY(options_.strategy->Sum({static_cast<double>(state_->report.rows - state_->joined_rows)}));
-  state_->report.rows = state_->joined_rows += static_cast<std::uint64_t>(rows[0]);
+  State& s = *state_;
+  TRY(JoinEvaluation(s.seen));
+  std::vector<double> mine(static_cast<std::size_t>(options_.strategy->size()), 0);
+  mine[static_cast<std::size_t>(options_.strategy->rank())] = static_cast<double>(s.report.rows - s.joined_rows);
+  s.rows_each = TRY(options_.strategy->Sum(mine));
+  s.joined_rows += static_cast<std::uint64_t>(std::accumulate(s.rows_each.begin(), s.rows_each.end(), 0.0));
+  s.report.rows = s.joined_rows;
+  return {};
+}
+
+// Parts of the same number of bytes have more rows where rows are short. The first epoch has counted where they stand;
+// from now on parts have about the same number of rows, and what was kept of the old ones is forgotten. Held-out rows
+// are told by their number within a part, so where some are, parts stay.
+Result<void> Trainer::Rebalance(data::RowSource& source) {
+  State& s = *state_;
+  if (ReadsAll() || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
+  const double imbalance = data::Imbalance(s.rows_each);
+  if (imbalance <= kUneven) return {};
+  const auto bytes = source.bytes();
+  if (!bytes || options_.hold_out.fraction > 0) {
+    if (options_.strategy->rank() == 0)
+      env_.log.Warn("unequal shares of rows", "above_mean", imbalance, "why",
+                    bytes ? "rows are held out by their place" : "this input cannot be cut at any byte");
+    return {};
+  }
+  s.cuts = data::CutsByRows(*bytes, TRY(options_.strategy->Sum(source.RowsWhere())), s.rows_each.size());
+  TRY(source.CutAt(s.cuts));
+  s.report.imbalance = imbalance;
+  if (s.cache != nullptr) {
+    s.cache = nullptr;
+    TRY(env_.files.Remove(s.cache_path));
+  }
   return {};
 }
 

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <fstream>
 
-#include "fabric/tcp/wire.h"
+#include "fabric/tcp/member_table.h"
 
 namespace freshet::fabric::tcp {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{20};
-constexpr std::size_t kTableEntryBytes = 512;
 
 std::string HostName() {
   char name[256] = "";
@@ -25,6 +24,13 @@ std::string BootId() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
   return id.substr(0, 64);
+}
+
+// Members that came with TLS to one without, or the other way round, are among those that are missing.
+std::string Mismatch(std::uint64_t callers, bool tls) {
+  if (callers == 0) return "";
+  return Str(" (", callers, tls ? " came without TLS" : " came with TLS",
+             ", unlike this one: give --tls to all members, or to none)");
 }
 
 }  // namespace
@@ -40,23 +46,28 @@ Bootstrap::Bootstrap(const TcpOptions& options, base::Clock& clock)
 }
 
 Result<std::vector<Link>> Bootstrap::Run() {
+  if (options_.tls && options_.size > 1) tls_ = TRY(TlsKeys::Make(options_.token));
   if (options_.size > 1) TRY((options_.rank == 0 ? RunFirst() : RunOther()).While("the group comes together"));
   links_[static_cast<std::size_t>(options_.rank)].place = place_;
   return std::move(links_);
 }
 
+Door::Settings Bootstrap::DoorSettings() const {
+  return {group_, place_, options_.shared_memory ? options_.ring_bytes : 0, tls_};
+}
+
 Result<void> Bootstrap::RunFirst() {
   listener_ = TRY(Listen(TRY(ParseAddress(options_.rendezvous))));
-  const Address here = LocalAddress(listener_);
+  const Address here = LocalAddress(listener_.get());
   place_.address = here.host;
   place_.port = here.port;
   if (options_.listening) options_.listening(here.port);
-  Door door(std::move(listener_), {group_, place_, options_.shared_memory ? options_.ring_bytes : 0}, clock_);
+  Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, 1));
   const std::string table = Table();
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].socket, table, deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].stream, table, deadline_));
   TRY(HearFromAll());
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].socket, "!", deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].stream, "!", deadline_));
   return {};
 }
 
@@ -65,23 +76,23 @@ Result<void> Bootstrap::RunOther() {
   const std::vector<Address> table = TRY(ReceiveTable());
   for (int rank = 1; rank < options_.rank; ++rank)
     links_[static_cast<std::size_t>(rank)] = TRY(DialUntilThere(rank, table[static_cast<std::size_t>(rank)]));
-  Door door(std::move(listener_), {group_, place_, options_.shared_memory ? options_.ring_bytes : 0}, clock_);
+  Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, options_.rank + 1));
-  TRY(SendAll(links_[0].socket, "!", deadline_));
-  TRY(ReceiveAll(links_[0].socket, 1, deadline_).While("rank 0 waits for the others"));
+  TRY(SendAll(links_[0].stream, "!", deadline_));
+  TRY(ReceiveAll(links_[0].stream, 1, deadline_).While("rank 0 waits for the others"));
   return {};
 }
 
 // All at once, since one that dies keeps the others from ever being ready.
 Result<void> Bootstrap::HearFromAll() {
   std::vector<pollfd> unheard;
-  for (const Link& link : links_) unheard.push_back({.fd = link.socket.get(), .events = POLLIN, .revents = 0});
+  for (const Link& link : links_) unheard.push_back({.fd = link.stream.socket(), .events = POLLIN, .revents = 0});
   while (std::any_of(unheard.begin(), unheard.end(), [](const pollfd& entry) { return entry.fd >= 0; })) {
     if (deadline_.Passed()) return Error{Code::kTimeout, "the members did not reach each other in time"};
     ::poll(unheard.data(), unheard.size(), deadline_.LeftMs());
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       if (unheard[rank].fd < 0 || unheard[rank].revents == 0) continue;
-      TRY(ReceiveAll(links_[rank].socket, 1, deadline_)
+      TRY(ReceiveAll(links_[rank].stream, 1, deadline_)
               .While(Str("rank ", rank, " (", links_[rank].place.host, ") joins")));
       unheard[rank].fd = -1;
     }
@@ -93,21 +104,21 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
   const auto place = [&](int rank) -> Link& { return links_[static_cast<std::size_t>(rank)]; };
   const auto wanted = [&](int rank) -> std::string {
     if (rank < first) return Str("rank ", rank, " is to be dialled, not let in");
-    if (place(rank).socket.open()) return Str("there is a rank ", rank, " already, at ", place(rank).place.host);
+    if (place(rank).stream.open()) return Str("there is a rank ", rank, " already, at ", place(rank).place.host);
     return "";
   };
   const auto enter = [&](int rank, Link link) { place(rank) = std::move(link); };
   while (!MissingFrom(first).empty()) {
     if (deadline_.Passed())
-      return Error{Code::kTimeout,
-                   Str("not all members came in time: missing ", MissingFrom(first),
-                       "; are they running, and can they reach ", place_.address, ":", place_.port, "?")};
+      return Error{Code::kTimeout, Str("not all members came in time: missing ", MissingFrom(first),
+                                       "; are they running, and can they reach ", place_.address, ":", place_.port, "?",
+                                       Mismatch(door.mismatched(), options_.tls))};
     std::vector<int> watched;
     for (const Link& link : links_)
-      if (link.socket.open()) watched.push_back(link.socket.get());
+      if (link.stream.open()) watched.push_back(link.stream.socket());
     door.Turn(deadline_.LeftMs(), wanted, enter, watched);
     for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-      if (links_[rank].socket.open() && Closed(links_[rank].socket))
+      if (links_[rank].stream.open() && Closed(links_[rank].stream))
         return Error{Code::kPeerLost,
                      Str("rank ", rank, " (", links_[rank].place.host, ") left before all were there")};
     }
@@ -119,7 +130,7 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
 std::string Bootstrap::MissingFrom(int first) const {
   std::string missing;
   for (int rank = first; rank < options_.size; ++rank)
-    if (!links_[static_cast<std::size_t>(rank)].socket.open()) missing += Str(missing.empty() ? "rank " : ", ", rank);
+    if (!links_[static_cast<std::size_t>(rank)].stream.open()) missing += Str(missing.empty() ? "rank " : ", ", rank);
   return missing;
 }
 
@@ -131,68 +142,54 @@ Result<Link> Bootstrap::DialUntilThere(int rank, const Address& address) {
     auto socket = Connect(address, deadline_);
     Error error{Code::kIo, ""};
     if (socket.ok()) {
-      auto link = Greet(rank, std::move(socket).value());
+      auto link = Greet(rank, Stream(std::move(socket).value(), tls_, TlsSession::Side::kDials));
       if (link.ok()) return link;
       error = std::move(link).error();
     } else {
       error = std::move(socket).error();
     }
     if (error.code != Code::kIo && error.code != Code::kNotFound) return std::move(error).While(doing());
-    if (rank > 0 && Closed(links_[0].socket)) return Error{Code::kPeerLost, "rank 0 has gone"}.While(doing());
+    if (rank > 0 && Closed(links_[0].stream)) return Error{Code::kPeerLost, "rank 0 has gone"}.While(doing());
     if (deadline_.Passed()) return Error{Code::kTimeout, error.text}.While(doing());
     clock_.Sleep(kRetry);
   }
 }
 
-Result<Link> Bootstrap::Greet(int rank, Descriptor socket) {
-  Tune(socket);
+Result<Link> Bootstrap::Greet(int rank, Stream stream) {
+  Tune(stream);
   if (rank == 0) {  // where we reach rank 0 from is where the others can reach us
-    place_.address = options_.bind_address.empty() ? LocalAddress(socket).host : options_.bind_address;
+    place_.address = options_.bind_address.empty() ? LocalAddress(stream.socket()).host : options_.bind_address;
     listener_ = TRY(Listen({place_.address, 0}));
-    place_.port = LocalAddress(listener_).port;
+    place_.port = LocalAddress(listener_.get()).port;
   }
-  const Descriptor* watched = rank > 0 ? &links_[0].socket : nullptr;
+  const Stream* watched = rank > 0 ? &links_[0].stream : nullptr;
+  TRY(ShakeHands(stream, deadline_, watched));
   Dialing dialing(group_, rank, NewNonce());
-  TRY(SendAll(socket, dialing.Hello(), deadline_));
-  const std::string challenge = TRY(ReceiveAll(socket, kChallengeBytes, deadline_, watched));
-  TRY(SendAll(socket, TRY(dialing.Prove(challenge, place_)), deadline_));
-  std::string sealed = TRY(ReceiveAll(socket, kSealBytes, deadline_, watched));
-  sealed += TRY(ReceiveAll(socket, TRY(SealedBytes(sealed)), deadline_, watched));
+  TRY(SendAll(stream, dialing.Hello(), deadline_));
+  const std::string challenge = TRY(ReceiveAll(stream, kChallengeBytes, deadline_, watched));
+  TRY(SendAll(stream, TRY(dialing.Prove(challenge, place_)), deadline_));
+  std::string sealed = TRY(ReceiveAll(stream, kSealBytes, deadline_, watched));
+  sealed += TRY(ReceiveAll(stream, TRY(SealedBytes(sealed)), deadline_, watched));
   const Dialing::Welcome welcome = TRY(dialing.Welcomed(sealed));
-  Link link{.socket = std::move(socket), .place = welcome.place, .shared = nullptr};
+  Link link{.stream = std::move(stream), .place = welcome.place, .shared = nullptr};
   if (welcome.offer.bytes > 0 && options_.shared_memory) {
     auto opened = SharedMemory::Open(welcome.offer);
     if (opened.ok()) link.shared = std::move(opened).value();
   }
-  TRY(SendAll(link.socket, dialing.Join(link.shared != nullptr), deadline_));
+  TRY(SendAll(link.stream, dialing.Join(link.shared != nullptr), deadline_));
   return link;
 }
 
 std::string Bootstrap::Table() const {
-  std::string body;
-  for (const Link& link : links_) {
-    PutText(body, link.place.address);
-    PutNumber(body, static_cast<std::uint32_t>(link.place.port));
-  }
-  std::string table;
-  PutText(table, body);
-  return table;
+  std::vector<Address> members;
+  for (const Link& link : links_) members.push_back({link.place.address, link.place.port});
+  return EncodeTable(members);
 }
 
 Result<std::vector<Address>> Bootstrap::ReceiveTable() {
-  const std::string start = TRY(ReceiveAll(links_[0].socket, 4, deadline_).While("waiting for the list of members"));
-  const std::size_t size = WireReader(start).Number<std::uint32_t>();
-  if (size > kTableEntryBytes * links_.size())
-    return Error{Code::kBadInput, Str("rank 0's list of members has ", size, " bytes")};
-  const std::string body = TRY(ReceiveAll(links_[0].socket, size, deadline_));
-  WireReader reader(body);
-  std::vector<Address> table(links_.size());
-  for (Address& address : table) {
-    address.host = reader.Text();
-    address.port = static_cast<int>(reader.Number<std::uint32_t>() & 0xffff);
-  }
-  if (!reader.AtEnd()) return Error{Code::kBadInput, "rank 0's list of members is malformed"};
-  return table;
+  Stream& first = links_[0].stream;
+  const std::string head = TRY(ReceiveAll(first, kTableHeadBytes, deadline_).While("waiting for the list of members"));
+  return DecodeTable(TRY(ReceiveAll(first, TRY(TableBytes(head, links_.size())), deadline_)), links_.size());
 }
 
 }  // namespace freshet::fabric::tcp

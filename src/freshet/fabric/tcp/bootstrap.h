@@ -34,16 +34,18 @@ class Bootstrap {
   Result<void> LetIn(Door& door,
                      int first);  // until every rank from `first` on is there
   Result<Link> DialUntilThere(int rank, const Address& address);
-  Result<Link> Greet(int rank, Descriptor socket);
+  Result<Link> Greet(int rank, Stream stream);
   Result<std::vector<Address>> ReceiveTable();
   std::string Table() const;
   std::string MissingFrom(int first) const;
+  Door::Settings DoorSettings() const;
 
   const TcpOptions& options_;
   base::Clock& clock_;
   const Group group_;
   const Deadline deadline_;
   Place place_;
+  std::shared_ptr<const TlsKeys> tls_;  // none: in the clear
   Descriptor listener_;
   std::vector<Link> links_;
   std::uint64_t strangers_ = 0;

@@ -45,14 +45,34 @@ TEST(Bootstrap, RefusesWhoDoesNotBelongAndSaysWhy) {
       {[](TcpOptions& o) { o.generation = 8; }, "the group is at generation 0, you are of 8"},
       {[](TcpOptions& o) { o.size = 3; }, "has 2 members, you expect 3"},
   };
-  for (const Case& c : cases) {
+  for (int i = 0; i < 8; ++i) {
+    const Case& c = cases[i / 2];
     base::SystemClock clock;
     const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
       options.connect_timeout = std::chrono::milliseconds(400);
+      options.tls = i % 2 == 1;
       if (options.rank == 1) c.change(options);
     });
     ExpectError(members, 1, c.said);
     ExpectError(members, 0, "missing rank 1");
+  }
+}
+
+TEST(Bootstrap, BringsGroupsTogetherUnderTls) {
+  base::SystemClock clock;
+  const Members members = ConnectAll(4, clock, [](TcpOptions& options) { options.tls = true; });
+  for (const auto& member : members) ASSERT_TRUE(member.ok()) << member.error().text;
+}
+
+TEST(Bootstrap, AMixtureOfTlsAndNoneIsRefusedWithAWordOnBothSides) {
+  for (const bool first : {true, false}) {
+    base::SystemClock clock;
+    const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
+      options.connect_timeout = std::chrono::milliseconds(400);
+      options.tls = (options.rank == 0) == first;
+    });
+    ExpectError(members, 1, first ? "it works with TLS and we without it" : "it works without TLS and we with it");
+    ExpectError(members, 0, first ? "(1 came without TLS" : "(1 came with TLS");
   }
 }
 

@@ -27,7 +27,7 @@ void Door::Turn(int timeout_ms, const std::function<std::string(int)>& wanted,
   std::vector<pollfd> polled{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
   for (const int socket : watched) polled.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
   for (const Guest& guest : guests_) {
-    polled.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
+    polled.push_back({.fd = guest.stream.socket(), .events = POLLIN, .revents = 0});
     timeout_ms = std::min(timeout_ms, guest.deadline.LeftMs());
   }
   if (guests_.size() == kGuests) {  // those outside would wake us at once, and could not come in
@@ -40,8 +40,8 @@ void Door::Turn(int timeout_ms, const std::function<std::string(int)>& wanted,
     while (heard.ok() && heard.value() && !guest->in) heard = Hear(*guest, wanted);
     const bool leaves = !heard.ok() || guest->deadline.Passed();
     if (guest->in) {
-      Tune(guest->socket);
-      entered(guest->rank, Link{std::move(guest->socket), std::move(guest->place), std::move(guest->shared)});
+      Tune(guest->stream);
+      entered(guest->rank, Link{std::move(guest->stream), std::move(guest->place), std::move(guest->shared)});
     } else if (leaves) {
       ++strangers_;
     }
@@ -54,7 +54,8 @@ void Door::AcceptAll() {
   for (std::size_t i = 0; i < kGuests && MakeRoom(); ++i) {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;
-    guests_.emplace_back(std::move(socket), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
+    Stream stream(std::move(socket), settings_.tls, TlsSession::Side::kAccepts);
+    guests_.emplace_back(std::move(stream), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
   }
 }
 
@@ -70,9 +71,8 @@ bool Door::MakeRoom() {
 }
 
 bool Door::IsJoining(int rank) const {
-  return std::any_of(guests_.begin(), guests_.end(), [&](const Guest& guest) {
-    return guest.stage == Stage::kJoined && !guest.refused && guest.rank == rank;
-  });
+  return std::any_of(guests_.begin(), guests_.end(),
+                     [&](const Guest& guest) { return guest.stage == Stage::kJoined && guest.rank == rank; });
 }
 
 // How long the message is that the guest is saying, as far as can be known yet.
@@ -83,26 +83,55 @@ Result<std::size_t> Door::Expected(const Guest& guest) {
 }
 
 Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wanted) {
+  if (guest.stage == Stage::kKnock) return HearKnock(guest);
+  if (guest.stage == Stage::kTls) {
+    const bool done = TRY(guest.stream.Handshake());
+    if (done) guest.stage = Stage::kHello;
+    return done;
+  }
   const std::size_t expected = TRY(Expected(guest));
   if (guest.said.size() < expected) {
     char bytes[kSealBytes + kBodyBytes];
-    const ssize_t count = ::recv(guest.socket.get(), bytes, expected - guest.said.size(), 0);
-    if (count == 0) return Error{Code::kIo, "it left"};
-    if (count < 0 && errno != EAGAIN && errno != EINTR) return Error{Code::kIo, std::strerror(errno)};
-    if (count < 0) return false;
-    guest.said.append(bytes, static_cast<std::size_t>(count));
-    return true;
+    const iovec part{bytes, expected - guest.said.size()};
+    const std::size_t count = TRY(guest.stream.Read({&part, 1}));
+    guest.said.append(bytes, count);
+    return count > 0;
   }
   const std::string answer = TRY(Answer(guest, wanted));
   guest.said.clear();
   // A few hundred bytes: they fit into the socket of whoever plays by the rules.
-  if (::send(guest.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(answer.size()))
+  const iovec part{const_cast<char*>(answer.data()), answer.size()};
+  if (TRY(guest.stream.Write({&part, 1})) != answer.size() || guest.stream.unwritten())
     return Error{Code::kIo, "it does not listen"};
+  if (guest.refused) return Error{Code::kInvalid, "it was refused"};
+  return true;
+}
+
+// A member that has TLS and one that has not are told so, since they cannot understand each other; the first byte says
+// which of them this is.
+Result<bool> Door::HearKnock(Guest& guest) {
+  char first = 0;
+  const ssize_t count = ::recv(guest.stream.socket(), &first, 1, MSG_PEEK);
+  if (count == 0) return Error{Code::kIo, "it left"};
+  if (count < 0 && errno != EAGAIN && errno != EINTR) return Error{Code::kIo, std::strerror(errno)};
+  if (count < 0) return false;
+  if (guest.stream.encrypted() ? BeginsHello(first) : BeginsTls(first)) {
+    ++mismatched_;
+    const std::string answer = guest.stream.encrypted() ? WantsTls() : WantsNoTls();
+    char heard[kHandshakeBytes];  // what is left unread would make the system throw our answer away
+    (void)!::recv(guest.stream.socket(), heard, sizeof heard, 0);
+    (void)!::send(guest.stream.socket(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    return Error{Code::kInvalid, "one of us has TLS, the other has not"};
+  }
+  guest.stage = guest.stream.encrypted() ? Stage::kTls : Stage::kHello;
   return true;
 }
 
 Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(int)>& wanted) {
   switch (guest.stage) {
+    case Stage::kKnock:
+    case Stage::kTls:
+      break;
     case Stage::kHello:
       guest.stage = Stage::kProof;
       return guest.accepting.Challenge(guest.said);
@@ -132,7 +161,6 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
       const bool shared = TRY(guest.accepting.Joined(guest.said));
       if (!shared) guest.shared.reset();
       if (guest.shared != nullptr) guest.shared->CloseDescriptor();
-      if (guest.refused) return Error{Code::kInvalid, "it was refused"};
       guest.in = true;
       return std::string();
     }

@@ -17,14 +17,15 @@ namespace freshet::fabric::tcp {
 
 // A connection to a member that has proven itself.
 struct Link {
-  Descriptor socket;
+  Stream stream;
   Place place;
   std::unique_ptr<SharedMemory> shared;  // none: everything goes through the socket
 };
 
 Nonce NewNonce();
 
-// Listens, and lets in who holds the token; the others are out within a second, and cost at most kHandshakeBytes each.
+// Listens, and lets in who holds the token; the others are out within a second, and cost at most kHandshakeBytes each,
+// under TLS what OpenSSL needs for a handshake (some 40 kB).
 //
 // Threads: one. Blocking: Turn waits up to the given time. Failure: strangers are counted, never an error.
 class Door {
@@ -36,7 +37,8 @@ class Door {
   struct Settings {
     const Group& group;
     const Place& place;
-    std::size_t ring_bytes = 0;  // of shared memory for those of the same host; 0: none
+    std::size_t ring_bytes = 0;                    // of shared memory for those of the same host; 0: none
+    std::shared_ptr<const TlsKeys> tls = nullptr;  // none: in the clear
   };
   Door(Descriptor listener, Settings settings, const base::Clock& clock);
 
@@ -47,17 +49,18 @@ class Door {
 
   const Descriptor& listener() const { return listener_; }
   std::uint64_t strangers() const { return strangers_; }
+  std::uint64_t mismatched() const { return mismatched_; }  // of these, who came without our TLS, or with one of theirs
 
  private:
-  enum class Stage { kHello, kProof, kJoined };
+  enum class Stage { kKnock, kTls, kHello, kProof, kJoined };
   struct Guest {
-    Guest(Descriptor its, const Group& group, Deadline until, Deadline till)
-        : socket(std::move(its)), accepting(group, NewNonce()), deadline(until), courtesy(till) {}
-    Descriptor socket;
+    Guest(Stream its, const Group& group, Deadline until, Deadline till)
+        : stream(std::move(its)), accepting(group, NewNonce()), deadline(until), courtesy(till) {}
+    Stream stream;
     Accepting accepting;
     Deadline deadline;
     Deadline courtesy;
-    Stage stage = Stage::kHello;
+    Stage stage = Stage::kKnock;
     std::string said;
     int rank = -1;
     Place place;
@@ -70,6 +73,7 @@ class Door {
   bool MakeRoom();  // false when nobody can be asked to go yet
   Result<bool> Hear(Guest& guest,
                     const std::function<std::string(int)>& wanted);  // true: something new was complete
+  Result<bool> HearKnock(Guest& guest);
   Result<std::string> Answer(Guest& guest, const std::function<std::string(int)>& wanted);
   static Result<std::size_t> Expected(const Guest& guest);
 
@@ -77,7 +81,7 @@ class Door {
   const Settings settings_;
   const base::Clock& clock_;
   std::list<Guest> guests_;
-  std::uint64_t strangers_ = 0;
+  std::uint64_t strangers_ = 0, mismatched_ = 0;
 };
 
 }  // namespace freshet::fabric::tcp

@@ -1,11 +1,14 @@
 #include "fabric/tcp/engine.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -14,20 +17,29 @@ namespace {
 
 constexpr std::uint32_t kInterrupt = ~0u;  // in place of a rank
 
+std::vector<std::string> HostsOf(const std::vector<Link>& links) {
+  std::vector<std::string> hosts;
+  for (const Link& link : links) hosts.push_back(link.place.host);
+  return hosts;
+}
+
 }  // namespace
 
 Engine::Engine(const TcpOptions& options, std::vector<Link> links, const base::Clock& clock)
-    : options_(options),
-      clock_(clock),
+    : Protocol({.rank = options.rank,
+                .hosts = HostsOf(links),
+                .eager_bytes = kEagerBytes,
+                .max_message_bytes = options.max_message_bytes,
+                .heartbeat = options.heartbeat,
+                .heartbeat_misses = options.heartbeat_misses},
+               clock),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      interrupt_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      last_tick_(clock.Now()) {
+      interrupt_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   CHECK(epoll_.open());
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     const Peer::Settings settings{.generation = options.generation, .checksum = options.checksum};
     peers_.push_back(std::make_unique<Peer>(static_cast<int>(rank), std::move(links[rank]), settings));
-    Peer& added = *peers_.back();
-    added.last_heard = added.last_spoken = last_tick_;
+    const Peer& added = *peers_.back();
     if (!added.open()) continue;
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u32 = static_cast<std::uint32_t>(rank)}};
     CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, added.socket(), &event) == 0);
@@ -39,125 +51,20 @@ Engine::Engine(const TcpOptions& options, std::vector<Link> links, const base::C
 
 Engine::~Engine() = default;
 
-Result<void> Engine::CheckRank(int rank, std::string_view doing) const {
-  if (failure_.has_value()) return *failure_;
-  if (rank < 0 || rank >= options_.size || rank == options_.rank)
-    return Error{Code::kInvalid, Str("rank ", options_.rank, " of ", options_.size, " cannot ", doing, " rank ", rank)};
-  return {};
+void Engine::Send(int to, const Note& note, std::span<const std::byte> payload, Operation* operation) {
+  const Header header{.type = note.type, .tag = note.tag, .id = note.id, .argument = note.argument};
+  if (operation != nullptr || payload.empty()) return peer(to).Send(header, payload, operation);
+  peer(to).SendText(header, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()));
 }
 
-Operation& Engine::Add(Operation::Kind kind, int rank, Tag tag) {
-  const std::uint64_t id = next_id_++;
-  Operation& operation = operations_[id];
-  operation.id = id;
-  operation.kind = kind;
-  operation.peer = rank;
-  operation.tag = tag;
-  return operation;
+Result<void> Engine::OnFrame(Peer& from, const Header& header, std::span<const std::byte> payload) {
+  return OnNote(from.rank(), {header.type, header.tag, header.id, header.argument}, payload);
 }
 
-Result<std::uint64_t> Engine::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
-  TRY(CheckRank(to, "send to"));
-  Peer& other = peer(to);
-  if (other.left) {
-    Fail(to, LeftText(to));
-    return *failure_;
-  }
-  if (bytes.size() > options_.max_message_bytes)
-    return Error{Code::kInvalid, Str("a message of ", bytes.size(), " bytes is longer than ",
-                                     options_.max_message_bytes, ", the most that may be sent at once")};
-  Operation& send = Add(Operation::Kind::kSend, to, tag);
-  send.out = bytes;
-  send.bytes = bytes.size();
-  const std::size_t cost = bytes.size() + kEagerCost;
-  if (bytes.size() <= kEagerBytes && other.eager_out + cost <= kWindowBytes) {
-    other.eager_out += cost;
-    send.moved = bytes.size();
-    other.Send({.type = FrameType::kEager, .tag = tag, .id = send.id}, bytes, &send);
-  } else {
-    other.Send({.type = FrameType::kRequest, .tag = tag, .id = send.id, .argument = bytes.size()});
-  }
-  const std::uint64_t id = send.id;
-  Flush(other);
-  return id;
-}
-
-Result<std::uint64_t> Engine::StartReceive(Operation::Kind kind, int from, Tag tag, Landing landing) {
-  if (from != kAnyRank) TRY(CheckRank(from, "receive from"));
-  if (failure_.has_value()) return *failure_;
-  Operation& receive = Add(kind, from, tag);
-  receive.landing = landing;
-  if (auto message = matching_.TakeMessage(from, tag)) {
-    Peer& sender = peer(message->from);
-    if (message->whole) {
-      sender.eager_in -= message->bytes + kEagerCost;
-    } else {
-      --sender.requests_in;
-    }
-    Accept(receive, *message, message->content);
-    Flush(sender);
-  } else if (from == kAnyRank ? !AnyoneLeft() : peer(from).left) {
-    operations_.erase(receive.id);
-    Fail(from, from == kAnyRank ? "all other members have left the group" : LeftText(from));
-    return *failure_;
-  } else {
-    matching_.Post(receive);
-  }
-  return receive.id;
-}
-
-bool Engine::Done(std::uint64_t id) const {
-  const auto found = operations_.find(id);
-  return found == operations_.end() || found->second.done;
-}
-
-Result<Arrived> Engine::Take(std::uint64_t id) {
-  const auto found = operations_.find(id);
-  if (found == operations_.end())
-    return failure_.has_value() ? *failure_ : Error{Code::kInvalid, "this transfer is not under way"};
-  Operation& operation = found->second;
-  CHECK(operation.done);
-  if (operation.error.has_value()) {
-    Error error = std::move(*operation.error);
-    if (error.code == Code::kPeerLost && failure_.has_value()) error.text += Wanted(operation);
-    operations_.erase(found);
-    return error;
-  }
-  Arrived arrived{.from = operation.peer, .bytes = operation.bytes, .view = {}};
-  if (operation.kind == Operation::Kind::kBorrow) {
-    arrived.view = std::span<const std::byte>(operation.lent.bytes.get(), operation.bytes);
-  } else {
-    operations_.erase(found);
-  }
-  return arrived;
-}
-
-void Engine::Release(std::uint64_t id) {
-  const auto found = operations_.find(id);
-  if (found == operations_.end()) return;
-  CHECK(found->second.kind == Operation::Kind::kBorrow && found->second.done);
-  spare_.push_back(std::move(found->second.lent));
-  if (spare_.size() > 2 * peers_.size()) spare_.pop_front();
-  operations_.erase(found);
-}
-
-Error Engine::Timeout(std::uint64_t id, base::Clock::Duration waited) {
-  const auto found = operations_.find(id);
-  CHECK(found != operations_.end());
-  Operation& operation = found->second;
-  Error error{Code::kTimeout, Str("nothing for ", Fixed(base::Seconds(waited), 1), " s", Wanted(operation))};
-  if (operation.kind != Operation::Kind::kSend) {
-    matching_.Remove(operation);
-    if (operation.peer != kAnyRank) peer(operation.peer).Forget(operation);
-  } else if (!peer(operation.peer).Forget(operation)) {
-    // Its bytes are half way, and cannot be called back.
-    Fail(operation.peer, Str(Name(operation.peer), " does not take what it asked for"));
-  } else if (operation.moved == 0) {
-    peer(operation.peer).Send({.type = FrameType::kCancel, .id = id});
-    Flush(peer(operation.peer));
-  }
-  operations_.erase(id);
-  return error;
+base::Clock::Duration Engine::Tick() {
+  for (const auto& other : peers_)
+    if (std::exchange(other->heard, false)) Heard(other->rank());
+  return Protocol::Tick();
 }
 
 bool Engine::Turn() {
@@ -172,25 +79,30 @@ bool Engine::Turn() {
     }
     Peer& ready = *peers_[events[i].data.u32];
     if (!ready.open()) continue;
-    if ((events[i].events & EPOLLOUT) != 0) Flush(ready);
+    if ((events[i].events & EPOLLOUT) != 0) {
+      Flush(ready);
+      any = true;  // a send may have ended, for which somebody waits without driving
+    }
     if ((events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) Handle(ready, ready.Read(*this), any);
   }
-  for (const auto& other : peers_)
-    if (other->shares_memory() && !failure_.has_value()) Handle(*other, other->TurnLane(*this), any);
+  for (const auto& other : peers_) {
+    if (other->unread()) Handle(*other, other->Read(*this), any);
+    if (other->shares_memory() && !failure().has_value()) Handle(*other, other->TurnLane(*this), any);
+  }
   return any;
 }
 
 void Engine::Handle(Peer& from, const Result<bool>& outcome, bool& any) {
-  if (!outcome.ok()) return Lose(from, outcome.error().text);
+  any = any || !outcome.ok() || outcome.value();  // what came before a connection ended may be all that was waited for
+  if (!outcome.ok()) return Lose(from.rank(), outcome.error().text);
   if (!outcome.value()) return;
-  any = true;
   Flush(from);
 }
 
 bool Engine::PrepareSleep() {
-  if (failure_.has_value()) return true;  // what lies in shared memory stays there
+  if (failure().has_value()) return true;  // what lies in shared memory stays there
   bool nothing = true;
-  for (const auto& other : peers_) nothing = other->SleepLane(true) && nothing;
+  for (const auto& other : peers_) nothing = other->SleepLane(true) && !other->unread() && nothing;
   return nothing;
 }
 
@@ -214,6 +126,24 @@ void Engine::Poll(Peer& to, bool writing) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, to.socket(), &event);
 }
 
+void Engine::Shut(int rank) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer(rank).socket(), nullptr);
+  peer(rank).Close();
+}
+
+bool Engine::Quiet() {
+  bool quiet = true;
+  for (const auto& other : peers_) {
+    if (!other->open() || left(other->rank())) continue;
+    if (!other->Blocked()) ::shutdown(other->socket(),
+                                      SHUT_WR);  // an end is acknowledged at once, other bytes are not
+    int unsent = 0;
+    ::ioctl(other->socket(), SIOCOUTQ, &unsent);
+    quiet = quiet && !other->Blocked() && unsent == 0;
+  }
+  return quiet;
+}
+
 std::uint64_t Engine::bytes_sent() const {
   std::uint64_t sum = 0;
   for (const auto& other : peers_) sum += other->bytes_sent();
@@ -228,7 +158,7 @@ int Engine::sharing() const {
   return static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [](auto& p) { return p->shares_memory(); }));
 }
 int Engine::near() const {
-  const std::string& boot = peers_[static_cast<std::size_t>(options_.rank)]->place().boot;
+  const std::string& boot = peers_[static_cast<std::size_t>(rank())]->place().boot;
   return static_cast<int>(
       std::count_if(peers_.begin(), peers_.end(), [&](auto& p) { return p->place().boot == boot; }));
 }

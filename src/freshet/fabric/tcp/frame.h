@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "fabric/fabric.h"
+#include "fabric/note.h"
 
 namespace freshet::fabric::tcp {
 
@@ -15,22 +15,7 @@ inline constexpr std::size_t kEagerBytes = 32 * 1024;   // the longest message s
 inline constexpr std::size_t kPieceBytes = 256 * 1024;  // longer ones travel in pieces of this size
 inline constexpr std::size_t kTextBytes = 1024;         // of a reason
 
-// What a frame says. Payloads follow kEager, kData and kAbort alone.
-enum class FrameType : std::uint8_t {
-  kEager = 1,      // a whole short message: tag; id of the send; argument: nothing
-  kRequest = 2,    // I have a message for you: tag; id of the send; argument: its bytes
-  kClear = 3,      // send it: id of the send; argument: id of the receive
-  kData = 4,       // the next piece of it: id of the receive; argument: its place in
-                   // the message
-  kRefuse = 5,     // it does not fit: id of the send; argument: the room there was
-  kCancel = 6,     // the sender gave up: id of the send
-  kCredit = 7,     // short messages were taken: argument: bytes
-  kHeartbeat = 8,  // I am alive
-  kAbort = 9,      // the group is over: argument: the rank that is lost; the payload
-                   // says why
-  kGoodbye = 10,   // I leave in order; nothing follows
-  kWake = 11,      // look at the shared memory
-};
+using FrameType = NoteType;
 
 // The head of every frame, 64 bytes, little-endian; docs/formats.md has the layout.
 struct Header {

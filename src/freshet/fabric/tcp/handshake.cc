@@ -13,6 +13,8 @@ namespace freshet::fabric::tcp {
 namespace {
 
 constexpr std::string_view kMagic = "FRSHTCP1";
+constexpr std::string_view kTlsWanted = "FRSHTLS1";  // in place of a challenge
+constexpr char kTlsHandshake = 0x16;                 // the first byte of TLS
 constexpr std::size_t kMacBytes = 32;
 constexpr std::string_view kChallenged = "freshet tcp challenge", kProven = "freshet tcp proof",
                            kWelcomed = "freshet tcp welcome", kJoined = "freshet tcp joined";
@@ -95,6 +97,18 @@ Result<std::size_t> SealedBytes(std::string_view start) {
   return size;
 }
 
+std::string WantsTls() {
+  std::string refusal(kTlsWanted);
+  refusal.resize(kChallengeBytes);
+  return refusal;
+}
+
+// A fatal alert, "insufficient security".
+std::string WantsNoTls() { return {0x15, 3, 3, 0, 2, 2, 71}; }
+
+bool BeginsTls(char first) { return first == kTlsHandshake; }
+bool BeginsHello(char first) { return first == kMagic[0]; }
+
 std::string Dialing::Hello() {
   std::string hello(kMagic);
   PutNumber(hello, static_cast<std::uint32_t>(group_.rank));
@@ -110,6 +124,8 @@ std::string Dialing::Hello() {
 }
 
 Result<std::string> Dialing::Prove(std::string_view challenge, const Place& mine) {
+  if (challenge.starts_with(kTlsWanted))
+    return Error{Code::kInvalid, "it works with TLS and we without it; give --tls to all members, or to none"};
   WireReader reader(challenge);
   const bool magic = reader.Raw(kMagic.size()) == kMagic;
   const auto rank = reader.Number<std::uint32_t>();

@@ -21,7 +21,8 @@ namespace freshet::fabric::tcp {
 //
 // Every MAC is HMAC-SHA256 by the token over a label of the step, all that was said before and the message, so that
 // none can be replayed, reflected or moved to another pair, job or generation. Who has no token learns nothing but that
-// somebody is there. A message that carries a MAC and a length is *sealed*: u32 bytes of the body, MAC, body.
+// somebody is there. Under TLS (tls.h) all of this happens inside, as it is. A message that carries a MAC and a length
+// is *sealed*: u32 bytes of the body, MAC, body.
 using Nonce = std::array<std::byte, 32>;
 
 inline constexpr std::size_t kHelloBytes = 96;
@@ -29,6 +30,14 @@ inline constexpr std::size_t kChallengeBytes = 80;
 inline constexpr std::size_t kSealBytes = 36;         // before the body of a sealed message
 inline constexpr std::size_t kHandshakeBytes = 4096;  // the most a stranger can make us keep
 inline constexpr std::size_t kBodyBytes = 1024;       // the longest body
+
+// What is said to a member that came without TLS where it is wanted, or with it where it is not: each in the words that
+// it understands.
+std::string WantsTls();
+std::string WantsNoTls();
+// Of a caller's first byte, whether it begins TLS; and whether it is a member's hello without it.
+bool BeginsTls(char first);
+bool BeginsHello(char first);
 
 // The group as one member sees it.
 struct Group {

@@ -44,7 +44,8 @@ struct TcpOptions {
 
   bool shared_memory = true;         // long messages between processes of one host
   std::size_t ring_bytes = 2 << 20;  // of shared memory, for each pair and direction; a power of two
-  bool checksum = true;              // of payloads that travel through sockets; the same in all members
+  bool tls = false;      // 1.3, by keys from the token, for what travels through sockets; the same in all members
+  bool checksum = true;  // of payloads that travel through sockets without TLS; the same in all members
   std::uint64_t max_message_bytes = std::uint64_t{16} << 30;
 
   // Told the port where rank 0 listens, before anybody is waited for: for a rendezvous with port 0.

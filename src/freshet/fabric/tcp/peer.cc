@@ -1,10 +1,8 @@
 #include "fabric/tcp/peer.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/crc32c.h"
@@ -16,16 +14,18 @@ constexpr std::size_t kStagingBytes = 256 * 1024;
 static_assert(kStagingBytes >= kHeaderBytes + kEagerBytes && kEagerBytes >= kTextBytes);
 constexpr std::size_t kGather = 8;           // frames in one write
 constexpr std::size_t kTurnBytes = 1 << 20;  // read in one turn, so that other peers get theirs
+constexpr std::size_t kBehindBytes = 4096;  // read behind a piece that goes to its place: the next header, and not much
+                                            // that would have to be copied to its place
 
 }  // namespace
 
 Peer::Peer(int rank, Link link, Settings settings)
     : rank_(rank),
       place_(std::move(link.place)),
-      settings_(settings),
+      settings_{settings.generation, settings.checksum && !link.stream.encrypted()},
       shared_(std::move(link.shared)),
-      socket_(std::move(link.socket)),
-      staging_(socket_.open() ? kStagingBytes : 0) {
+      stream_(std::move(link.stream)),
+      staging_(stream_.open() ? kStagingBytes : 0) {
   if (shared_ != nullptr) lane_.emplace(*shared_);
 }
 
@@ -66,9 +66,9 @@ void Peer::PushNextPiece() {
 }
 
 void Peer::Flush(FrameHandler& handler) {
-  while (!broken_ && socket_.open()) {
+  while (!broken_ && stream_.open()) {
     if (queue_.empty() && !bulk_.empty()) PushNextPiece();
-    if (queue_.empty()) return;
+    if (queue_.empty() && !stream_.unwritten()) return;
     iovec parts[2 * kGather];
     std::size_t count = 0, skip = sent_, total = 0;
     for (std::size_t i = 0; i < queue_.size() && i < kGather; ++i) {
@@ -80,19 +80,11 @@ void Peer::Flush(FrameHandler& handler) {
         total += part.size() - skipped;
       }
     }
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) {
-      broken_ = true;
-      return;
-    }
-    bytes_sent_ += static_cast<std::size_t>(sent);
-    Sent(static_cast<std::size_t>(sent), handler);
-    if (static_cast<std::size_t>(sent) < total) return;
+    const Result<std::size_t> sent = stream_.Write({parts, count});
+    broken_ = !sent.ok();
+    if (broken_) return;
+    Sent(sent.value(), handler);
+    if (sent.value() < total || stream_.unwritten()) return;
   }
 }
 
@@ -124,14 +116,11 @@ Result<std::size_t> Peer::Receive(std::span<std::byte> direct) {
     std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
     end_ -= std::exchange(begin_, 0);
   }
-  iovec parts[2] = {{direct.data(), direct.size()}, {staging_.data() + end_, staging_.size() - end_}};
-  const int first = direct.empty() ? 1 : 0;
-  const ssize_t count = ::readv(socket_.get(), parts + first, 2 - first);
-  if (count == 0) return Error{Code::kPeerLost, "it closed the connection"};
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return std::size_t{0};
-  if (count < 0) return Error{Code::kPeerLost, std::strerror(errno)};
+  const std::size_t behind = std::min(staging_.size() - end_, direct.empty() ? staging_.size() : kBehindBytes);
+  iovec parts[2] = {{direct.data(), direct.size()}, {staging_.data() + end_, behind}};
+  const std::size_t got = TRY(stream_.Read(std::span(parts).subspan(direct.empty() ? 1 : 0)));
+  if (got == 0) return got;
   heard = true;
-  const auto got = static_cast<std::size_t>(count);
   received_ += got;
   end_ += got - std::min(got, direct.size());
   return got;
@@ -220,7 +209,7 @@ Result<void> Peer::CheckPayload(const Header& header, std::uint32_t crc) const {
 }
 
 Result<bool> Peer::TurnLane(FrameHandler& handler) {
-  if (!lane_.has_value() || !socket_.open()) return false;
+  if (!lane_.has_value() || !stream_.open()) return false;
   const bool moved = TRY(lane_->Turn(*this, handler));
   if (!moved) return false;
   heard = true;

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/result.h"
+#include "fabric/operation.h"
 #include "fabric/tcp/door.h"
 #include "fabric/tcp/frame.h"
-#include "fabric/tcp/operation.h"
 #include "fabric/tcp/ring_lane.h"
 
 namespace freshet::fabric::tcp {
@@ -41,17 +40,17 @@ class Peer {
  public:
   struct Settings {
     std::uint64_t generation = 0;
-    bool checksum = true;
+    bool checksum = true;  // of payloads; under TLS there is no need
   };
   Peer(int rank, Link link, Settings settings);
 
   int rank() const { return rank_; }
   const std::string& host() const { return place_.host; }
   const Place& place() const { return place_; }
-  int socket() const { return socket_.get(); }
-  bool open() const { return socket_.open(); }
+  int socket() const { return stream_.socket(); }
+  bool open() const { return stream_.open(); }
   bool shares_memory() const { return lane_.has_value(); }
-  void Close() { socket_.Close(); }
+  void Close() { stream_.Close(); }
 
   // Queues a frame. Its payload belongs to the operation, which is over when all its bytes have gone; `text` is kept.
   void Send(Header header, std::span<const std::byte> payload = {}, Operation* operation = nullptr);
@@ -61,31 +60,26 @@ class Peer {
 
   // Writes until the socket is full; Blocked() tells whether something is left.
   void Flush(FrameHandler& handler);
-  bool Blocked() const { return !queue_.empty() && !broken_; }
-  bool Idle() const { return queue_.empty() && bulk_.empty(); }
+  bool Blocked() const { return (!queue_.empty() || stream_.unwritten()) && !broken_; }
+  bool Idle() const { return queue_.empty() && bulk_.empty() && !stream_.unwritten(); }
   // Reads what is there, within bounds; true when something was.
   Result<bool> Read(FrameHandler& handler);
+  // There is something to read of which the socket does not tell.
+  bool unread() const { return stream_.open() && stream_.unread(); }
   // Moves bytes through shared memory; true when some moved.
   Result<bool> TurnLane(FrameHandler& handler);
   // Says that this side sleeps or is awake; false when there is something to do first.
-  bool SleepLane(bool sleeping) { return !lane_.has_value() || !socket_.open() || lane_->Sleep(sleeping); }
+  bool SleepLane(bool sleeping) { return !lane_.has_value() || !stream_.open() || lane_->Sleep(sleeping); }
 
   // Nothing of this operation is touched from here on. False when its bytes are half way: then nothing more can be
   // sent.
   bool Forget(const Operation& operation);
 
-  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_sent() const { return stream_.bytes_sent(); }
   std::uint64_t bytes_shared() const { return lane_.has_value() ? lane_->bytes_written() : 0; }
 
-  // Kept here for the engine: how things stand between the two.
-  bool left = false;            // said goodbye
-  std::size_t eager_out = 0;    // short messages sent and not known to be taken, in bytes
-  std::size_t eager_in = 0;     // short messages kept for later
-  std::size_t credit_due = 0;   // taken and not yet told
-  std::size_t requests_in = 0;  // long messages on offer
-  base::Clock::Duration last_heard{};
-  base::Clock::Duration last_spoken{};
-  bool heard = false;  // since the engine looked last
+  // Kept here for the engine.
+  bool heard = false;  // since it looked last
   bool polled_for_writing = false;
 
  private:
@@ -109,7 +103,7 @@ class Peer {
   const Place place_;
   const Settings settings_;
   const std::unique_ptr<SharedMemory> shared_;
-  Descriptor socket_;
+  Stream stream_;
   std::optional<RingLane> lane_;
 
   std::deque<Outgoing> queue_;
@@ -117,7 +111,6 @@ class Peer {
   std::deque<Operation*> bulk_;  // through the socket
   std::uint64_t sequence_out_ = 0;
   bool broken_ = false;  // cannot be written any more
-  std::uint64_t bytes_sent_ = 0;
 
   std::vector<std::byte> staging_;  // what was read and not yet looked at: [begin_, end_)
   std::size_t begin_ = 0, end_ = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "fabric/tcp/landing.h"
+#include "fabric/landing.h"
 
 namespace freshet::fabric::tcp {
 namespace {

@@ -40,6 +40,16 @@ bool PollFor(int socket, short events, const Deadline& deadline) {
   return ::poll(&wanted, 1, deadline.LeftMs()) > 0;
 }
 
+// Until there is something to read.
+Result<void> AwaitMore(const Stream& stream, const Deadline& deadline, const Stream* watched) {
+  if (deadline.Passed()) return Error{Code::kTimeout, "it does not answer"};
+  pollfd wanted[2] = {{.fd = stream.socket(), .events = POLLIN, .revents = 0},
+                      {.fd = watched ? watched->socket() : -1, .events = POLLRDHUP, .revents = 0}};
+  ::poll(wanted, 2, deadline.LeftMs());
+  if (wanted[1].revents != 0) return Error{Code::kPeerLost, "rank 0 has gone meanwhile"};
+  return {};
+}
+
 // A socket that dials a free port of its own range can meet itself.
 bool MeetsItself(int socket) {
   sockaddr_storage ours{}, theirs{};
@@ -100,60 +110,51 @@ Result<Descriptor> Connect(const Address& to, const Deadline& deadline) {
   return SystemError("connect to", to);
 }
 
-void Tune(const Descriptor& socket) {
+void Tune(const Stream& stream) {
   const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(stream.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-Address LocalAddress(const Descriptor& socket) {
+Address LocalAddress(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
   char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "0";
   ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
                 NI_NUMERICHOST | NI_NUMERICSERV);
   return {host, std::atoi(port)};
 }
 
-Result<void> SendAll(const Descriptor& socket, std::string_view bytes, const Deadline& deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return Error{Code::kIo, Str("the connection broke: ", std::strerror(errno))};
-    } else if (deadline.Passed()) {
-      return Error{Code::kTimeout, "it does not read what we say"};
-    } else {
-      PollFor(socket.get(), POLLOUT, deadline);
-    }
+Result<void> ShakeHands(Stream& stream, const Deadline& deadline, const Stream* watched) {
+  while (!TRY(stream.Handshake())) TRY(AwaitMore(stream, deadline, watched));
+  return {};
+}
+
+Result<void> SendAll(Stream& stream, std::string_view bytes, const Deadline& deadline) {
+  while (!bytes.empty() || stream.unwritten()) {
+    const iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+    const std::size_t sent = TRY(stream.Write({&part, 1}));
+    bytes.remove_prefix(sent);
+    if (sent > 0 && !stream.unwritten()) continue;
+    if (deadline.Passed()) return Error{Code::kTimeout, "it does not read what we say"};
+    PollFor(stream.socket(), POLLOUT, deadline);
   }
   return {};
 }
 
-Result<std::string> ReceiveAll(const Descriptor& socket, std::size_t bytes, const Deadline& deadline,
-                               const Descriptor* watched) {
+Result<std::string> ReceiveAll(Stream& stream, std::size_t bytes, const Deadline& deadline, const Stream* watched) {
   std::string received(bytes, '\0');
-  std::size_t got = 0;
-  while (got < bytes) {
-    const ssize_t count = ::recv(socket.get(), received.data() + got, bytes - got, 0);
-    if (count > 0) {
-      got += static_cast<std::size_t>(count);
-      continue;
-    }
-    if (count == 0) return Error{Code::kIo, "it closed the connection"};
-    if (errno != EAGAIN && errno != EINTR) return Error{Code::kIo, Str("the connection broke: ", std::strerror(errno))};
-    if (deadline.Passed()) return Error{Code::kTimeout, "it does not answer"};
-    pollfd wanted[2] = {{.fd = socket.get(), .events = POLLIN, .revents = 0},
-                        {.fd = watched ? watched->get() : -1, .events = POLLRDHUP, .revents = 0}};
-    ::poll(wanted, 2, deadline.LeftMs());
-    if (wanted[1].revents != 0) return Error{Code::kPeerLost, "rank 0 has gone meanwhile"};
+  for (std::size_t got = 0; got < bytes;) {
+    const iovec part{received.data() + got, bytes - got};
+    const std::size_t count = TRY(stream.Read({&part, 1}));
+    got += count;
+    if (count == 0) TRY(AwaitMore(stream, deadline, watched));
   }
   return received;
 }
 
-bool Closed(const Descriptor& socket) {
-  pollfd wanted{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
+bool Closed(const Stream& stream) {
+  pollfd wanted{.fd = stream.socket(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&wanted, 1, 0) > 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "fabric/tcp/descriptor.h"
+#include "fabric/tcp/stream.h"
 
 namespace freshet::fabric::tcp {
 
@@ -34,15 +35,17 @@ Result<Descriptor> Listen(const Address& at);
 // One attempt to connect.
 Result<Descriptor> Connect(const Address& to, const Deadline& deadline);
 // Sends at once, waits long, notices vanished hosts; for sockets of members.
-void Tune(const Descriptor& socket);
+void Tune(const Stream& stream);
 
-Address LocalAddress(const Descriptor& socket);  // in numbers
+Address LocalAddress(int socket);  // in numbers
 
-Result<void> SendAll(const Descriptor& socket, std::string_view bytes, const Deadline& deadline);
-// Exactly `bytes`. While waiting also watches a second socket (if open) and fails when that is closed.
-Result<std::string> ReceiveAll(const Descriptor& socket, std::size_t bytes, const Deadline& deadline,
-                               const Descriptor* watched = nullptr);
+// What waits for the other side also watches a second connection, if given, and fails when that is closed.
+Result<void> ShakeHands(Stream& stream, const Deadline& deadline, const Stream* watched = nullptr);
+Result<void> SendAll(Stream& stream, std::string_view bytes, const Deadline& deadline);
+// Exactly `bytes`.
+Result<std::string> ReceiveAll(Stream& stream, std::size_t bytes, const Deadline& deadline,
+                               const Stream* watched = nullptr);
 // Whether the other side has closed, or reset; takes nothing from the socket.
-bool Closed(const Descriptor& socket);
+bool Closed(const Stream& stream);
 
 }  // namespace freshet::fabric::tcp

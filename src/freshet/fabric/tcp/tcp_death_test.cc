@@ -88,12 +88,13 @@ Error Circulate(Fabric& fabric) {
 }
 
 // Rank 0 learns that `rank` is lost, and from rank 1, which is not the neighbour of all, that it names the same.
-void ExpectLossOf(int rank, int signal, bool shared_memory) {
+void ExpectLossOf(int rank, int signal, bool shared_memory, bool tls = false) {
   Processes others;
   int said[2];
   ASSERT_EQ(::pipe(said), 0);
   const auto change = [&](TcpOptions& options) {
     options.shared_memory = shared_memory;
+    options.tls = tls;
     options.heartbeat = std::chrono::milliseconds(50);
     options.heartbeat_misses = 10;
   };
@@ -125,6 +126,8 @@ TEST_F(TcpDeath, AKilledMemberIsNamedByAll) { ExpectLossOf(3, SIGKILL, false); }
 TEST_F(TcpDeath, AKilledMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(2, SIGKILL, true); }
 TEST_F(TcpDeath, AFrozenMemberIsNamedByAll) { ExpectLossOf(2, SIGSTOP, false); }
 TEST_F(TcpDeath, AFrozenMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(3, SIGSTOP, true); }
+TEST_F(TcpDeath, AKilledMemberUnderTlsIsNamedByAll) { ExpectLossOf(3, SIGKILL, false, true); }
+TEST_F(TcpDeath, AFrozenMemberUnderTlsIsNamedByAll) { ExpectLossOf(2, SIGSTOP, false, true); }
 
 TEST_F(TcpDeath, IsNoticedByWhoComputesAndDoesNotWait) {
   Processes others;

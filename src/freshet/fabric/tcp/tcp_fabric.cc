@@ -69,18 +69,18 @@ Result<Transfer> TcpFabric::StartSend(int to, Tag tag, std::span<const std::byte
   return Transfer{TRY(engine_.StartSend(to, tag, bytes))};
 }
 
-Result<Transfer> TcpFabric::Start(tcp::Operation::Kind kind, int from, Tag tag, tcp::Landing landing) {
+Result<Transfer> TcpFabric::Start(Operation::Kind kind, int from, Tag tag, Landing landing) {
   const std::lock_guard lock(mutex_);
   return Transfer{TRY(engine_.StartReceive(kind, from, tag, landing))};
 }
 Result<Transfer> TcpFabric::StartReceive(int from, Tag tag, std::span<std::byte> into) {
-  return Start(tcp::Operation::Kind::kReceive, from, tag, tcp::Landing(into));
+  return Start(Operation::Kind::kReceive, from, tag, Landing(into));
 }
 Result<Transfer> TcpFabric::StartReceiveAdd(int from, Tag tag, std::span<float> into) {
-  return Start(tcp::Operation::Kind::kReceiveAdd, from, tag, tcp::Landing(into));
+  return Start(Operation::Kind::kReceiveAdd, from, tag, Landing(into));
 }
 Result<Transfer> TcpFabric::StartBorrow(int from, Tag tag) {
-  return Start(tcp::Operation::Kind::kBorrow, from, tag, tcp::Landing());
+  return Start(Operation::Kind::kBorrow, from, tag, Landing());
 }
 
 void TcpFabric::Release(Transfer borrowed) {
@@ -90,7 +90,7 @@ void TcpFabric::Release(Transfer borrowed) {
 
 bool TcpFabric::Done(Transfer transfer) {
   const std::lock_guard lock(mutex_);
-  if (!engine_.Done(transfer.id)) engine_.Turn();
+  if (!engine_.Done(transfer.id) && asleep_ == 0) engine_.Turn();  // who sleeps on the engine is woken to do it
   return engine_.Done(transfer.id);
 }
 
@@ -167,6 +167,8 @@ void TcpFabric::Keep() {
       stirred_.wait_for(lock, std::min(next, kGrace));
     } else {
       Nap(lock, next);
+      // Who began to wait meanwhile sleeps on the engine too, or is about to, and what it waits for may just have come.
+      if (asleep_ > 0) engine_.Interrupt();
     }
   }
 }
@@ -201,6 +203,11 @@ void TcpFabric::Abort(const Error& why) {
 std::uint64_t TcpFabric::bytes_sent() const {
   const std::lock_guard lock(mutex_);
   return engine_.bytes_sent();
+}
+
+std::uint64_t TcpFabric::bytes_shared() const {
+  const std::lock_guard lock(mutex_);
+  return engine_.bytes_shared();
 }
 
 TcpFabric::Statistics TcpFabric::statistics() const {

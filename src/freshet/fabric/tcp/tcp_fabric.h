@@ -20,7 +20,7 @@ namespace freshet::fabric {
 // processes of one host go through memory they share.
 //
 // Members prove to each other that they have the job's token before anything else; what follows is checked against
-// damage, not encrypted. Nobody listens once the group stands.
+// damage, and encrypted where TcpOptions::tls says so. Nobody listens once the group stands.
 //
 // Threads:   as Fabric says. Who waits moves the bytes itself: it looks for a short while, then sleeps. A thread of the
 //            fabric does so while nobody waits, sends heartbeats and notices the deaths of others; a second one is
@@ -61,12 +61,13 @@ class TcpFabric final : public Fabric {
   void Post(std::function<void()> job) override;
   void Abort(const Error& why) override;
   std::uint64_t bytes_sent() const override;
+  std::uint64_t bytes_shared() const override;
   Statistics statistics() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
   TcpFabric(const TcpOptions& options, std::vector<tcp::Link> links, std::uint64_t strangers, base::Clock& clock);
-  Result<Transfer> Start(tcp::Operation::Kind kind, int from, Tag tag, tcp::Landing landing);
+  Result<Transfer> Start(Operation::Kind kind, int from, Tag tag, Landing landing);
   void Drive(Lock& lock, std::uint64_t id, base::Clock::Duration end);
   void Nap(Lock& lock, base::Clock::Duration longest);
   void Keep();     // the life of the keeper

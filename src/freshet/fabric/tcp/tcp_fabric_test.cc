@@ -9,14 +9,15 @@
 namespace freshet::fabric {
 namespace {
 
-FabricFactory TcpFactory(std::string name, bool shared_memory) {
-  FabricFactory factory{.name = std::move(name), .run = {}, .most_members = 5, .seeds = 10};
-  factory.run = [shared_memory](const GroupSpec& spec, const MemberBody& body) {
+FabricFactory TcpFactory(std::string name, bool shared_memory, bool tls = false) {
+  FabricFactory factory{.name = std::move(name), .run = {}, .most_members = 5, .seeds = tls ? 5 : 10};
+  factory.run = [shared_memory, tls](const GroupSpec& spec, const MemberBody& body) {
     base::SystemClock clock;
     Members members = ConnectAll(spec.size, clock, [&](TcpOptions& options) {
       options.generation = spec.generation;
       options.wait_timeout = spec.timeout;
       options.shared_memory = shared_memory;
+      options.tls = tls;
       options.ring_bytes = 64 * 1024;  // so that messages wrap around
       if (!spec.hosts.empty()) options.host = spec.hosts[static_cast<std::size_t>(options.rank)];
     });
@@ -33,7 +34,8 @@ FabricFactory TcpFactory(std::string name, bool shared_memory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, FabricSuite,
-                         ::testing::Values(TcpFactory("Sockets", false), TcpFactory("SharedMemory", true)),
+                         ::testing::Values(TcpFactory("Sockets", false), TcpFactory("SharedMemory", true),
+                                           TcpFactory("Tls", false, true)),
                          NameOfFactory);
 
 // The bytes of message `number` from one rank to another.
@@ -47,11 +49,12 @@ std::vector<std::byte> MessageOf(std::uint64_t seed, int from, int number) {
 }
 
 TEST(TcpFabric, CarriesMessagesOfAllSizesInBothDirectionsUnchanged) {
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     base::SystemClock clock;
     Members members = ConnectAll(3, clock, [&](TcpOptions& options) {
       options.shared_memory = seed % 2 == 0;
+      options.tls = seed > 3;
       options.ring_bytes = 8192 << (2 * seed);
     });
     std::vector<std::thread> threads;

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "fabric/threads/group.h"
 #include "fabric/threads/mailroom.h"
-#include "fabric/threads/progress.h"
+#include "fabric/progress.h"
 #include "fabric/threads/shared_sum.h"
 
 namespace freshet::fabric {
@@ -61,6 +61,7 @@ class ThreadsFabric final : public Fabric {
   std::uint64_t bytes_sent() const override { return mail_.bytes_sent(); }
 
   bool has_native() const override { return true; }
+  bool prefers_native() const override { return true; }
   Result<void> NativeAllReduce(std::span<float> values) override {
     if (group_->failed()) return group_->failure();
     const auto others = static_cast<std::uint64_t>(size() - 1);

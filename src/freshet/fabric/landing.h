@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace freshet::fabric::tcp {
+namespace freshet::fabric {
 
 // Where the bytes of one message go, in order and in pieces of any size: to a place, or onto floats that are there.
 class Landing {
@@ -29,4 +29,4 @@ class Landing {
   std::byte part_[sizeof(float)];  // the bytes there are of a float that came cut in two
 };
 
-}  // namespace freshet::fabric::tcp
+}  // namespace freshet::fabric

@@ -1,11 +1,11 @@
-#include "fabric/tcp/landing.h"
+#include "fabric/landing.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 
-namespace freshet::fabric::tcp {
+namespace freshet::fabric {
 namespace {
 
 void Add(std::byte* __restrict onto, const std::byte* __restrict bytes, std::size_t floats) {
@@ -40,4 +40,4 @@ void Landing::Put(std::span<const std::byte> bytes) {
   landed_ += bytes.size();
 }
 
-}  // namespace freshet::fabric::tcp
+}  // namespace freshet::fabric

@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/landing.h"
+#include "fabric/landing.h"
 
-namespace freshet::fabric::tcp {
+namespace freshet::fabric {
 
 // Memory that is lent to a borrower.
 struct Buffer {
@@ -44,4 +44,4 @@ struct Operation {
   }
 };
 
-}  // namespace freshet::fabric::tcp
+}  // namespace freshet::fabric

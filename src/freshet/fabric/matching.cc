@@ -1,6 +1,6 @@
-#include "fabric/tcp/matching.h"
+#include "fabric/matching.h"
 
-namespace freshet::fabric::tcp {
+namespace freshet::fabric {
 
 Operation* Matching::TakeReceive(int from, Tag tag) {
   for (auto [at, end] = posted_.equal_range(tag); at != end; ++at) {
@@ -40,4 +40,4 @@ void Matching::RemoveOffers(int from) {
   std::erase_if(kept_, [&](const auto& entry) { return entry.second.from == from && !entry.second.whole; });
 }
 
-}  // namespace freshet::fabric::tcp
+}  // namespace freshet::fabric

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/tcp/operation.h"
+#include "fabric/operation.h"
 
-namespace freshet::fabric::tcp {
+namespace freshet::fabric {
 
 // Brings together receives that wait for a message and messages that came before anybody wanted them, by sender and
 // tag, first come first served.
@@ -42,4 +42,4 @@ class Matching {
   std::multimap<Tag, Message> kept_;
 };
 
-}  // namespace freshet::fabric::tcp
+}  // namespace freshet::fabric

@@ -1,4 +1,4 @@
-#include "fabric/threads/progress.h"
+#include "fabric/progress.h"
 
 #include <utility>
 

@@ -1,0 +1,109 @@
+#include "program.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace freshet::cli {
+namespace {
+
+std::atomic<bool> g_stop{false};  // the one thing a signal handler can reach
+std::atomic<int> g_signal{0};
+
+void OnSignal(int signal) {
+  if (g_stop.exchange(true)) _exit(128 + signal);  // the second time means now
+  g_signal = signal;
+  const char text[] = "\nstopping; what is to be kept is being written (again to force)\n";
+  (void)!write(2, text, sizeof text - 1);
+}
+
+// Exit codes that scripts and schedulers can act on; docs/cli.md lists them.
+int ExitCode(Code code) {
+  switch (code) {
+    case Code::kInvalid:
+      return 2;
+    case Code::kBadInput:
+      return 3;
+    case Code::kPeerLost:
+      return 4;
+    case Code::kDiverged:
+      return 5;
+    case Code::kCorrupt:
+      return 6;
+    case Code::kStopped:
+      return g_signal == SIGTERM ? 143 : 130;
+    default:
+      return 1;
+  }
+}
+
+std::string Overview() {
+  std::string out =
+      "freshet - trains models on all your machines and keeps them trained while they serve\n\n"
+      "  freshet data generate --kind sea --rows 60000 -o sea.csv\n"
+      "  freshet train sea.csv -o sea.model\n\nVerbs:\n";
+  for (const auto* verb : Verbs()) {
+    std::string name(verb->name);
+    name.resize(12, ' ');
+    out += Str("  ", name, verb->summary, "\n");
+  }
+  return out + "\n'freshet VERB --help' shows examples and flags; 'freshet --version' the version.\n";
+}
+
+Result<void> Run(Door& door, std::vector<std::string> arguments) {
+  if (arguments.size() >= 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help")
+    return Print(door.files, Overview());
+  if (arguments[0] == "--version") return Print(door.files, VersionText(door));
+  std::vector<std::string> names;
+  for (const auto* verb : Verbs()) {
+    if (verb->name == arguments[0]) return verb->run(door, *verb, {arguments.begin() + 1, arguments.end()});
+    names.emplace_back(verb->name);
+  }
+  const std::string nearest = Nearest(arguments[0], names);
+  return Error{Code::kInvalid, Str("no verb '", arguments[0], "'; ",
+                                   nearest.empty() ? "see freshet --help" : Str("did you mean '", nearest, "'?"))};
+}
+
+}  // namespace
+
+void WriteError(std::string_view line) {
+  const std::string text = Str(line, "\n");
+  (void)!write(2, text.data(), text.size());
+}
+
+int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
+#if defined(__AVX2__)
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    WriteError("freshet: this build needs a processor with AVX2; configure it with -DFRESHET_ARCH=x86-64");
+    return 1;
+  }
+#endif
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+
+  base::PosixFiles files;
+  base::SystemClock clock;
+  const char* const verbose = std::getenv("FRESHET_LOG");
+  const auto least = verbose != nullptr && std::strcmp(verbose, "info") == 0 ? base::Level::kInfo : base::Level::kWarn;
+  base::Log log(clock, WriteError, least);
+  base::Faults faults;
+  if (const char* const armed = std::getenv("FRESHET_FAULT"); armed != nullptr) {
+    if (const auto result = faults.Arm(armed); !result.ok()) {
+      WriteError(Str("freshet: ", result.error().text));
+      return 2;
+    }
+  }
+  Door door{files, clock, log, faults, g_stop, {argv + 1, argv + argc}, std::move(connect_mpi)};
+  const auto result = Run(door, door.arguments);
+  if (result.ok()) return door.exit_code;
+  for (const std::string_view line : Split(result.error().text, '\n')) WriteError(Str("freshet: ", line));
+  return door.exit_code != 0 ? door.exit_code : ExitCode(result.error().code);
+}
+
+}  // namespace freshet::cli
