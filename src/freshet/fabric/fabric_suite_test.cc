@@ -257,6 +257,23 @@ TEST_P(FabricSuite, AMemberThatHasDoneItsPartMayLeave) {
   });
 }
 
+TEST_P(FabricSuite, WhatAMemberSentBeforeItLeftArrivesHoweverLongItIs) {
+  for (int round = 0; round < 5; ++round)
+    Run(GroupSpec{.size = 4}, [](std::unique_ptr<Fabric>& member) {
+      std::vector<float> mine(1 << 18, 1.0f), sum(mine.size());
+      for (int i = 1; i < 4; ++i) {
+        const int to = (member->rank() + i) % 4, from = (member->rank() + 4 - i) % 4;
+        const Transfer in = member->StartReceiveAdd(from, 1, sum).value();
+        const Transfer out = member->StartSend(to, 1, AsBytes(mine)).value();
+        ASSERT_TRUE(member->Wait(out).ok());
+        const auto arrived = member->Wait(in);
+        ASSERT_TRUE(arrived.ok()) << arrived.error().text;
+      }
+      EXPECT_EQ(sum, std::vector<float>(mine.size(), 3.0f));
+      member.reset();
+    });
+}
+
 TEST_P(FabricSuite, GenerationsDoNotMix) {
   if (!GetParam().two_generations) GTEST_SKIP() << "one group at a time";
   const auto speak = [&](std::uint64_t generation) {
