@@ -1,5 +1,6 @@
 # One room of the house: a static library, its tests, and an include root through which only the rooms it leans on
-# are found.   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB] [APART folder with a target of its own])
+# are found. A folder that is named APART has a target of its own.
+#   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB] [APART folder])
 function(freshet_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;APART" ${ARGN})
   foreach(dep IN LISTS ARG_DEPENDS)

@@ -29,7 +29,8 @@ std::string VersionText(const Door& door) {
   return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
              "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
              "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
-             "\nfabrics: threads, tcp", door.connect_mpi ? ", mpi\n" : "\n");
+             "\nfabrics: threads, tcp",
+             door.connect_mpi ? ", mpi\n" : "\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {

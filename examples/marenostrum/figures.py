@@ -52,9 +52,11 @@ def draw_split(result, _):
 
 
 def draw_links(result, _):
-    rows = [row for row in result["rows"] if row["mbit"] == result["rows"][0]["mbit"]]
-    return plot.lines("An update of one image a node, %d Mbit/s" % rows[0]["mbit"], "nodes", "seconds",
-                      by(rows, "way", "nodes", "update_seconds"), powers_across=True, powers_up=True)
+    first = result["rows"][0]["mbit"]
+    lines = by([row for row in result["rows"] if row["mbit"] == first], "way", "nodes", "update_seconds")
+    return plot.lines("An update of one image a node, %d Mbit/s" % first, "nodes", "ms",
+                      {way: [(nodes, 1000 * seconds) for nodes, seconds in line] for way, line in lines.items()},
+                      powers_across=True, powers_up=True)
 
 
 def draw_speedup(_, out):

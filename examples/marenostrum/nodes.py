@@ -55,9 +55,9 @@ class Nodes:
         return ["launch", "-H", hosts, "--ssh", str(self._script()), "--rendezvous", "10.43.0.1:25900"]
 
     def _hold(self):
-        """A process in namespaces of its own, which live as long as it does."""
+        """A process in namespaces of its own, which live as long as it does: until its input ends, with us at the latest."""
         holder = subprocess.Popen(["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
-                                   "sh", "-c", "echo ready; exec sleep infinity"], stdout=subprocess.PIPE, text=True)
+                                   "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.holders.append(holder)
         if holder.stdout.readline().strip() != "ready":
             raise NodesError("unshare cannot make namespaces here")

@@ -11,7 +11,7 @@ table.py fills docs/marenostrum.md.
   frequency   updates between two averages; codecs, groups   networks    AlexNet and GoogLeNet for small images
 
 All take about eleven minutes on two cores, which they must have for themselves; --quick, with fewer and smaller runs that
-show nothing but that they work, about one. Links, frequency and per-node make nodes of namespaces, which needs root; they
+show nothing but that they work, about two. Links, frequency and per-node make nodes of namespaces, which needs root; they
 are skipped, loudly, where that is not possible."""
 import argparse
 import os

@@ -24,7 +24,7 @@ layers = [{dense = 512, activation = "relu"}, {dense = 512, activation = "relu"}
 TRAIN = ["train", "rows.csv", "--model", "net.toml", "--epochs", "6", "--batch", "60", "--topology", "ring", "--quiet",
          "--threads", "1", "--checkpoint", "run.ckpt", "--checkpoint-seconds", "0.3", "-o", "out.model"]
 LINE = re.compile(r"\[rank (?P<who>\d)\] freshet: rank (?P<lost>\d) \((?P<host>[\w.-]+)\) is gone: (?P<why>[^;]+); "
-                  r"rank (?P=who) was (?P<doing>(waiting for|sending) .* (from|to) rank \d \([\w.-]+\).*)")
+                  r"rank (?P=who) was (?P<doing>(waiting for|sending|about to (receive|send)) .*(from|to) rank \d\b.*)")
 
 
 class Setting:

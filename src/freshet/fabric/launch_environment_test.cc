@@ -97,6 +97,15 @@ TEST(LaunchEnvironment, FindsThePlaceOfEveryLauncher) {
   EXPECT_EQ(Line(Must(Slurm())), Str("6/7 0/1 slurm n08:", PortOf("77.0"), " 77.0"));
 }
 
+TEST(LaunchEnvironment, WhoFindsTheOthersWithoutAMeetingPlaceNeedsNone) {
+  Variables spread = OpenMpi();
+  spread["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
+  spread["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  Refused(spread, {"--rendezvous"});
+  EXPECT_EQ(Must(spread, {.needs_rendezvous = false}).rendezvous, "");
+  EXPECT_EQ(Must(spread, {.needs_rendezvous = false}).rank, 2);
+}
+
 TEST(LaunchEnvironment, FlagsWinOverEverything) {
   EXPECT_EQ(Line(Must(Freshet(), {.rank = 0, .size = 2, .rendezvous = "b:9", .job = "mine"})),
             "0/2 0/1 flags b:9 mine");

@@ -12,7 +12,9 @@ Protocol::Protocol(Settings settings, const base::Clock& clock)
 }
 
 Result<void> Protocol::CheckRank(int rank, std::string_view doing) const {
-  if (failure_.has_value()) return *failure_;
+  if (failure_.has_value())
+    return Error{failure_->code,
+                 Str(failure_->text, "; rank ", settings_.rank, " was about to ", doing, " rank ", rank)};
   if (rank < 0 || rank >= size() || rank == settings_.rank)
     return Error{Code::kInvalid, Str("rank ", settings_.rank, " of ", size(), " cannot ", doing, " rank ", rank)};
   return {};

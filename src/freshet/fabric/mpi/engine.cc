@@ -55,6 +55,7 @@ void Engine::Report(int rank, const Error& error) {
 bool Engine::Turn() {
   if (muted_) return false;
   const bool letters = TurnMail(), pieces = TurnBulk(), sums = TurnSum();
+  TurnGoodbyes();
   if (const auto trouble = std::exchange(trouble_, std::nullopt)) {
     if (trouble->rank != rank()) {
       Lose(trouble->rank, trouble->text);
@@ -87,11 +88,26 @@ bool Engine::TurnMail() {
 void Engine::OnLetter(const Mail::Letter& letter) {
   if (!letter.good) return Lose(letter.from, "it sent what is no note of this version");
   Heard(letter.from);
+  if (letter.note.type == NoteType::kGoodbye) return goodbyes_.push_back({letter.from, letter.note});
   if (const Result<void> taken = OnNote(letter.from, letter.note, letter.payload); !taken.ok())
-    return Lose(letter.from, taken.error().text);
-  if (letter.note.type != NoteType::kGoodbye) return;
-  sums_left_[static_cast<std::size_t>(letter.from)] = letter.note.argument;
-  CheckSum();
+    Lose(letter.from, taken.error().text);
+}
+
+// A goodbye may overtake the last pieces of a long message, or the news that they have arrived. It counts when there is
+// no more of that; should none come, its sender's silence counts.
+void Engine::TurnGoodbyes() {
+  for (std::size_t i = 0; i < goodbyes_.size() && !muted_;) {
+    const auto [from, note] = goodbyes_[i];
+    const auto with = [from = from](const auto& bulk) { return bulk->operation().peer == from; };
+    if (std::any_of(bulks_.begin(), bulks_.end(), with)) {
+      ++i;
+      continue;
+    }
+    goodbyes_.erase(goodbyes_.begin() + static_cast<std::ptrdiff_t>(i));
+    sums_left_[static_cast<std::size_t>(from)] = note.argument;
+    (void)OnNote(from, note, {});  // which a goodbye cannot fail
+    CheckSum();
+  }
 }
 
 bool Engine::TurnBulk() {

@@ -59,6 +59,7 @@ class Engine final : public Protocol {
   bool TurnMail();
   bool TurnBulk();
   bool TurnSum();
+  void TurnGoodbyes();
   void OnLetter(const Mail::Letter& letter);
   void CheckSum();
   void Mute();
@@ -73,6 +74,10 @@ class Engine final : public Protocol {
     int rank = 0;
     std::string text;
   };
+  struct Goodbye {
+    int from = 0;
+    Note note;
+  };
 
   const MPI_Comm communicator_;
   const base::Clock& clock_;
@@ -80,6 +85,7 @@ class Engine final : public Protocol {
   Mail mail_;
   Stage stage_;
   std::vector<std::unique_ptr<Bulk>> bulks_;
+  std::vector<Goodbye> goodbyes_;  // that have come and do not count yet
   std::vector<bool> shut_;
   std::optional<Trouble> trouble_;  // to be reported by the next turn
 
