@@ -37,7 +37,7 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("layer-factors", &strategy.factors,
                "dense layers travel as inputs and deltas where that is fewer bytes");
   settings.Add("overlap", &strategy.overlap, "exchange what is finished while the rest is computed");
-  settings.Add("bucket", &strategy.bucket_bytes, "gradients travel in buckets of so many bytes",
+  settings.Add("bucket", &strategy.bucket_bytes, "gradients travel in buckets of at most about so many bytes",
                {.value = "BYTES", .least = 1});
   settings.Add("accumulate", &strategy.accumulate, "parts in which a worker computes its share of an update",
                {.value = "N", .least = 1});

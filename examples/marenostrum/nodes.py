@@ -56,8 +56,9 @@ class Nodes:
 
     def _hold(self):
         """A process in namespaces of its own, which live as long as it does: until its input ends, with us at the latest."""
-        holder = subprocess.Popen(["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
-                                   "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        apart = ["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        holder = subprocess.Popen([*apart, "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
         self.holders.append(holder)
         if holder.stdout.readline().strip() != "ready":
             raise NodesError("unshare cannot make namespaces here")

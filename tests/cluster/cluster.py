@@ -214,6 +214,19 @@ class Worker:
         os.close(self.descriptor)
 
 
+def together(found, count):
+    """Whether a group of `count` workers stands: all are connected, and nobody listens any more."""
+    for worker in found.values():
+        try:
+            lines = pathlib.Path("/proc/%d/net/tcp" % worker.pid).read_text().splitlines()[1:]
+        except OSError:
+            return False
+        states = [line.split()[3] for line in lines]  # 01: established, 0A: listening
+        if states.count("01") < count - 1 or "0A" in states:
+            return False
+    return len(found) == count
+
+
 def workers():
     """The processes that train, by rank. There are none but ours: this is a world of its own."""
     found = {}

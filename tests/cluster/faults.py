@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from cluster import Hosts, Verdicts, arguments, digest, enter, last_line, run, scratch, workers
+from cluster import Hosts, Verdicts, arguments, digest, enter, last_line, run, scratch, together, workers
 
 NAMES = ["alpha", "beta", "gamma"]
 PATIENCE_S = 5
@@ -57,14 +57,31 @@ class Faults:
             if os.path.exists(name):
                 os.remove(name)
 
-    def undisturbed(self, setting):
-        """How long it takes, and what comes out."""
+    def start(self, setting, errors):
+        """Starts training and waits until the workers have found each other."""
         self.forget()
-        done = run(self.command(setting))
-        if done.code != 0:
-            sys.exit("%s: %s" % (setting.name, last_line(done.err)))
-        print("%s, undisturbed: %.1f s, model %s" % (setting.name, done.seconds, digest("out.model")), flush=True)
-        return done.seconds, digest("out.model")
+        launch = subprocess.Popen(self.command(setting), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=errors)
+        there = {}
+        while launch.poll() is None and not together(there, 3):
+            for worker in there.values():
+                worker.close()
+            time.sleep(0.005)
+            there = workers()
+        return launch, there
+
+    def undisturbed(self, setting):
+        """How long they train, and what comes out."""
+        with open("launch.err", "w+") as errors:
+            launch, _ = self.start(setting, errors)
+            began = time.monotonic()
+            self.end(launch)
+            seconds = time.monotonic() - began
+            errors.seek(0)
+            if launch.returncode != 0:
+                sys.exit("%s: %s" % (setting.name, last_line(errors.read())))
+        print("%s, undisturbed: %.1f s, model %s" % (setting.name, seconds, digest("out.model")), flush=True)
+        return seconds, digest("out.model")
 
     def inflict(self, fault, victim, host):
         if fault == "kill":
@@ -80,14 +97,11 @@ class Faults:
 
     def disturb(self, setting, fault, moment_s):
         """What the others did when it happened; nothing when the run was over before."""
-        self.forget()
         lost = self.random.randrange(3)
         with open("launch.err", "w+") as errors:
-            launch = subprocess.Popen(self.command(setting), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                      stderr=errors)
+            launch, there = self.start(setting, errors)
             time.sleep(moment_s)
-            there = workers()
-            if launch.poll() is not None or len(there) < 3:
+            if launch.poll() is not None or any(worker.ended() for worker in there.values()):
                 self.end(launch)
                 return None
             began = time.monotonic()
@@ -101,6 +115,8 @@ class Faults:
         codes = [worker.exit_code() for worker in others]
         for worker in there.values():
             worker.close()
+        if set(codes) == {0}:
+            return None  # all had been said already
         return {"lost": lost, "seconds": seconds, "codes": codes, "said": said}
 
     def end(self, launch):
@@ -149,9 +165,9 @@ class Faults:
         return "" if digest("out.model") == expected else "resumed to another model, " + digest("out.model"), where
 
     def one(self, setting, fault, whole_s, expected, number):
-        moment_s = whole_s * self.random.uniform(0.2, 0.8)
+        moment_s = whole_s * self.random.uniform(0, 0.8)
         outcome = self.disturb(setting, fault, moment_s)
-        while outcome is None and moment_s > 0.1:  # it was faster this time
+        while outcome is None and moment_s > 0.01:  # it was faster this time
             moment_s *= 0.7
             outcome = self.disturb(setting, fault, moment_s)
         if outcome is None:

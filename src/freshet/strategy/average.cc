@@ -34,7 +34,7 @@ class Average final : public Strategy {
   std::size_t updates() const override { return options_.every; }
 
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double, std::span<float> scores) override {
-    if (warm_ != nullptr && world_.optimizer.step() < options_.warm_start) return WarmUp(piece, mine, scores);
+    if (warm_ != nullptr && world_.optimizer.step() < options_.warm_start) return InParts(*warm_, piece, mine, scores);
     if (!begun_) averager_.Begin();
     begun_ = true;
     // What is learned by looking alone is the same for all: every worker looks at all rows it is handed.
@@ -49,21 +49,6 @@ class Average final : public Strategy {
   }
 
  private:
-  Result<double> WarmUp(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
-    double loss = 0;
-    const StepTimes before = warm_->times();
-    const std::uint64_t parts = options_.every;
-    const std::size_t width = world_.model.scores();
-    for (std::uint64_t part = 0; part < parts; ++part) {
-      const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
-      const std::size_t all = piece.rows * part / parts, all_end = piece.rows * (part + 1) / parts;
-      loss += TRY(warm_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
-                              scores.subspan(first * width, (last - first) * width)));
-    }
-    CountInner(before, warm_->times());
-    return loss;
-  }
-
   Local local_;
   Averager averager_;
   StrategyPtr warm_;

@@ -98,6 +98,26 @@ TEST(Groups, OfAllWorkersAreAllReduceAndOfOneEachAreAveraging) {
   }
 }
 
+TEST(Groups, MakeFewerUpdatesOfAShortPieceNotSmallerOnes) {
+  const Task task = MakeTask("perceptron", 240, 7);
+  StrategyOptions options;
+  options.kind = "groups";
+  options.batch = 24;
+  options.group = 4;
+  options.every = 3;
+  fabric::RunMembers(4, [&](fabric::Fabric& fabric) {
+    Learner learner(task);
+    fabric::Collectives collectives(fabric);
+    const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
+    std::vector<float> scores(1000);
+    for (const std::size_t rows : {72, 24, 30}) {  // 3, 1 and 2 updates
+      const data::Batch piece = task.rows.batch().Slice(0, rows), mine = strategy->Share(piece);
+      ASSERT_TRUE(strategy->Step(piece, mine, std::span(scores).first(mine.rows * learner.model->scores())).ok());
+    }
+    EXPECT_EQ(learner.optimizer->step(), 6u);
+  });
+}
+
 TEST(AllReduce, WithAdamAndMomentumIsTheSameToo) {
   for (const std::string& kind : optimize::Optimizer::Kinds()) {
     SCOPED_TRACE(kind);

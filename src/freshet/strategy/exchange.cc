@@ -14,6 +14,8 @@ using fabric::CompressedAllReduce;
 using fabric::PowerAllReduce;
 using optimize::BlockGradient;
 
+constexpr std::size_t kBuckets = 16, kLeastBytes = 64 << 10;
+
 // Neighbouring dense blocks that travel together.
 struct Bucket {
   std::size_t first = 0, last = 0;                  // blocks
@@ -84,6 +86,10 @@ struct Exchange::Inside {
     as_factors.assign(shapes.size(), false);
     bucket_of.assign(shapes.size(), shapes.size());
     bool open = false;
+    // So many that some can travel beside compute, though each costs a message.
+    std::size_t total = 0;
+    for (const BlockGradient& block : gradient.blocks) total += block.memory().size_bytes();
+    const std::size_t enough = std::min(options.bucket_bytes, std::max(total / kBuckets, kLeastBytes));
     for (std::size_t b = shapes.size(); b-- > 0;) {
       const BlockGradient& block = gradient.blocks[b];
       if (block.memory().empty()) continue;
@@ -105,7 +111,7 @@ struct Exchange::Inside {
       const float* const begin = block.memory().data();
       bucket.values = {const_cast<float*>(begin), end.memory().data() + end.memory().size()};
       if (power) bucket.power = std::make_unique<PowerAllReduce>(shapes[b].rows, shapes[b].width, Rank(), b);
-      open = !power && bucket.values.size() * sizeof(float) < options.bucket_bytes;
+      open = !power && bucket.values.size_bytes() < enough;
     }
     for (Bucket& bucket : buckets)
       if (options.codec != "none" && options.codec != "power")

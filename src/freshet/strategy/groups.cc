@@ -42,16 +42,7 @@ class Groups final : public Strategy {
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double, std::span<float> scores) override {
     if (!begun_) averager_.Begin();
     begun_ = true;
-    double loss = 0;
-    const StepTimes before = inside_->times();
-    const std::size_t width = world_.model.scores();
-    for (std::uint64_t part = 0; part < options_.every; ++part) {
-      const std::size_t first = mine.rows * part / options_.every, last = mine.rows * (part + 1) / options_.every;
-      const std::size_t all = piece.rows * part / options_.every, all_end = piece.rows * (part + 1) / options_.every;
-      loss += TRY(inside_->Step(piece.Slice(all, all_end), mine.Slice(first, last),
-                                scores.subspan(first * width, (last - first) * width)));
-    }
-    CountInner(before, inside_->times());
+    const double loss = TRY(InParts(*inside_, piece, mine, scores));
     apart_ = true;
     TRY(Settle());
     return loss;

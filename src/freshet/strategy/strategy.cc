@@ -85,10 +85,25 @@ void Strategy::Count(double StepTimes::*part, const char* name, base::Clock::Dur
   world_.trace->Add(name, base::Trace::kTraining, begin, end, std::move(details));
 }
 
-void Strategy::CountInner(const StepTimes& before, const StepTimes& after) {
+Result<double> Strategy::InParts(Strategy& inner, const data::Batch& whole, const data::Batch& mine,
+                                 std::span<float> scores) {
+  const StepTimes before = inner.times();
+  const std::size_t width = world_.model.scores(), most = updates();
+  // A short piece, at the end of an epoch, makes fewer updates, not smaller ones.
+  const std::size_t parts = std::max<std::size_t>((whole.rows * most + piece() - 1) / piece(), 1);
+  double loss = 0;
+  // Workers with rows of their own may have shorter pieces than others, and take part in all of their updates.
+  for (std::size_t part = 0; part < (options_.whole ? parts : most); ++part) {
+    const auto cut = [&](std::size_t rows, std::size_t at) { return rows * std::min(at, parts) / parts; };
+    const std::size_t first = cut(mine.rows, part), last = cut(mine.rows, part + 1);
+    loss += TRY(inner.Step(whole.Slice(cut(whole.rows, part), cut(whole.rows, part + 1)), mine.Slice(first, last),
+                           scores.subspan(first * width, (last - first) * width)));
+  }
+  const StepTimes& after = inner.times();
   for (double StepTimes::*part : {&StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
     times_.*part += after.*part - before.*part;
   times_.bytes_dense += after.bytes_dense - before.bytes_dense;
+  return loss;
 }
 
 Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {

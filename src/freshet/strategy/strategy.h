@@ -26,7 +26,7 @@ struct StrategyOptions {
   int power_rank = 2;                  // power: columns of the factors
   bool factors = false;                // dense layers travel as inputs and deltas where that is fewer bytes
   bool overlap = true;                 // exchange what is finished while the rest is computed
-  std::size_t bucket_bytes = 4 << 20;  // gradients travel in buckets of this size
+  std::size_t bucket_bytes = 4 << 20;  // gradients travel in buckets of at most about this size
   std::uint64_t accumulate = 1;        // parts in which a worker computes its share of an update
 
   // average, groups
@@ -124,8 +124,8 @@ class Strategy {
   // Adds a part of a step to the times, and to the trace when there is one.
   void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
              base::Trace::Details details = {});
-  // What another strategy's steps, made within a step of this one, took since `before`.
-  void CountInner(const StepTimes& before, const StepTimes& after);
+  // A piece by steps of another strategy, one for each of its updates().
+  Result<double> InParts(Strategy& inner, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
 
   const StrategyOptions options_;
   const World world_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,6 +66,8 @@ struct Call {
   std::byte* saved = nullptr;    // what Forward leaves for Backward
   std::byte* scratch = nullptr;  // for this call alone
   const Draw* draw = nullptr;
+  // Backward may call it as soon as the gradients of the layer's own blocks are done, before those of its inputs.
+  std::function<void()> finished = nullptr;
 };
 
 // One layer ready to run. Gradients of tensors have the tensors' own layouts.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "model/network/arena.h"
 #include "model/network/kernel.h"
@@ -118,14 +120,19 @@ class CompiledProgram final : public Program {
         gradients_here_.push_back(step->added[k] ? Floats(step->added[k])
                                                  : GradientOf(step->inputs[k], input_gradients));
       call.input_gradients = gradients_here_;
+      bool told = false;
+      const auto tell = [&] {
+        if (!std::exchange(told, true))
+          for (Index b = step->blocks; b-- > 0;) finished(step->first_block + b);
+      };
+      if (finished) call.finished = std::ref(tell);
       const Timer timer(clock_, seconds_[At(step->layer)].backward);
       step->kernel->Backward(call);
       for (Index k = 0; k < step->inputs.size(); ++k)
         if (step->added[k])
           AddInto(GradientOf(step->inputs[k], input_gradients), gradients_here_[k],
                   values_[At(step->inputs[k])].layout.floats());
-      if (finished)
-        for (Index b = step->blocks; b-- > 0;) finished(step->first_block + b);
+      if (finished) tell();
     }
   }
 

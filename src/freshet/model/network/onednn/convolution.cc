@@ -120,6 +120,7 @@ class ConvolutionKernel final : public Kernel {
   void Backward(const Call& call) override {
     if (activation_) activation_.Backward(call.output, call.output_gradient);
     WeightGradient(call);
+    if (call.finished) call.finished();
     if (!by_data_) return;
     float* const wanted = call.input_gradients[0];
     void* const place = from_data_ ? static_cast<void*>(call.scratch + data_place_) : wanted;

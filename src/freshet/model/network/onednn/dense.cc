@@ -65,6 +65,7 @@ class DenseKernel final : public Kernel {
     const float* const input = to_plain_ ? reinterpret_cast<const float*>(call.saved) : call.inputs[0];
     WeightGradient(call.gradient->blocks[call.block], input, deltas);
     if (has_bias_) BiasGradient(call.gradient->blocks[call.block + 1], deltas);
+    if (call.finished) call.finished();
     if (call.input_gradients[0] == nullptr) return;
     float* const wanted = to_plain_ ? reinterpret_cast<float*>(call.scratch) : call.input_gradients[0];
     const float* const weights = call.parameters->Row(call.block, 0);
