@@ -45,17 +45,22 @@ TEST(Bootstrap, RefusesWhoDoesNotBelongAndSaysWhy) {
       {[](TcpOptions& o) { o.generation = 8; }, "the group is at generation 0, you are of 8"},
       {[](TcpOptions& o) { o.size = 3; }, "has 2 members, you expect 3"},
   };
-  for (int i = 0; i < 8; ++i) {
-    const Case& c = cases[i / 2];
-    base::SystemClock clock;
-    const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
-      options.connect_timeout = std::chrono::milliseconds(400);
-      options.tls = i % 2 == 1;
-      if (options.rank == 1) c.change(options);
-    });
-    ExpectError(members, 1, c.said);
-    ExpectError(members, 0, "missing rank 1");
+  std::vector<std::thread> all;  // at once, since rank 0 waits in vain in each of them
+  for (const Case& c : cases) {
+    for (const bool tls : {false, true}) {
+      all.emplace_back([&c, tls] {
+        base::SystemClock clock;
+        const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
+          options.connect_timeout = std::chrono::seconds(options.rank == 0 ? 3 : 30);
+          options.tls = tls;
+          if (options.rank == 1) c.change(options);
+        });
+        ExpectError(members, 1, c.said);
+        ExpectError(members, 0, "missing rank 1");
+      });
+    }
   }
+  for (std::thread& one : all) one.join();
 }
 
 TEST(Bootstrap, BringsGroupsTogetherUnderTls) {
@@ -65,15 +70,19 @@ TEST(Bootstrap, BringsGroupsTogetherUnderTls) {
 }
 
 TEST(Bootstrap, AMixtureOfTlsAndNoneIsRefusedWithAWordOnBothSides) {
+  std::vector<std::thread> both;
   for (const bool first : {true, false}) {
-    base::SystemClock clock;
-    const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
-      options.connect_timeout = std::chrono::milliseconds(400);
-      options.tls = (options.rank == 0) == first;
+    both.emplace_back([first] {
+      base::SystemClock clock;
+      const Members members = ConnectAll(2, clock, [&](TcpOptions& options) {
+        options.connect_timeout = std::chrono::seconds(options.rank == 0 ? 3 : 30);
+        options.tls = (options.rank == 0) == first;
+      });
+      ExpectError(members, 1, first ? "it works with TLS and we without it" : "it works without TLS and we with it");
+      ExpectError(members, 0, first ? "(1 came without TLS" : "(1 came with TLS");
     });
-    ExpectError(members, 1, first ? "it works with TLS and we without it" : "it works without TLS and we with it");
-    ExpectError(members, 0, first ? "(1 came without TLS" : "(1 came with TLS");
   }
+  for (std::thread& one : both) one.join();
 }
 
 TEST(Bootstrap, ASecondMemberOfTheSameRankIsRefused) {

@@ -11,9 +11,9 @@
 namespace freshet::fabric::tcp {
 
 inline constexpr std::size_t kHeaderBytes = 64;
-inline constexpr std::size_t kEagerBytes = 32 * 1024;   // the longest message sent without asking
-inline constexpr std::size_t kPieceBytes = 256 * 1024;  // longer ones travel in pieces of this size
-inline constexpr std::size_t kTextBytes = 1024;         // of a reason
+inline constexpr std::size_t kEagerBytes = 32 * 1024;  // the longest message sent without asking
+inline constexpr std::size_t kPieceBytes = 1 << 20;    // longer ones travel in pieces of this size
+inline constexpr std::size_t kTextBytes = 1024;        // of a reason
 
 using FrameType = NoteType;
 
