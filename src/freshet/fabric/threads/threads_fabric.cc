@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "fabric/progress.h"
 #include "fabric/threads/group.h"
 #include "fabric/threads/mailroom.h"
-#include "fabric/progress.h"
 #include "fabric/threads/shared_sum.h"
 
 namespace freshet::fabric {
