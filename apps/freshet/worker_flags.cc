@@ -100,7 +100,10 @@ Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place
   options.heartbeat = std::chrono::milliseconds(heartbeat);
   options.shared_memory = shared_memory;
   options.tls = tls;
-  return std::unique_ptr<fabric::Fabric>(TRY(fabric::TcpFabric::Connect(options, door.clock)));
+  options.stop = &door.stop;
+  auto connected = fabric::TcpFabric::Connect(options, door.clock);
+  if (!connected.ok()) TRY(door.GoOn());
+  return std::unique_ptr<fabric::Fabric>(TRY(std::move(connected)));
 }
 
 Result<bool> WorkerFlags::Whole(bool needed) const {

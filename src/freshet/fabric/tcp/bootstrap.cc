@@ -39,7 +39,7 @@ Bootstrap::Bootstrap(const TcpOptions& options, base::Clock& clock)
     : options_(options),
       clock_(clock),
       group_{options.rank, options.size, options.job, options.token, options.generation},
-      deadline_(clock, options.connect_timeout),
+      deadline_(clock, options.connect_timeout, options.stop),
       links_(static_cast<std::size_t>(options.size)) {
   place_.host = options.host.empty() ? HostName() : options.host;
   place_.boot = BootId();

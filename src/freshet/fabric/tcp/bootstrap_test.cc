@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <thread>
 
 #include "base/random.h"
 #include "base/scratch_testing.h"
@@ -157,6 +158,23 @@ TEST(Bootstrap, AMemberThatLeavesBeforeAllAreThereIsNotWaitedFor) {
     if (options.rank == 1) options.connect_timeout = std::chrono::milliseconds(300);  // comes, and does not wait
   });
   ExpectError(members, 0, "rank 1 (host-1) left before all were there");
+}
+
+TEST(Bootstrap, WhoIsToldToStopDoesNotWaitForTheOthers) {
+  base::SystemClock clock;
+  std::atomic<bool> stop{false};
+  std::thread later([&] {
+    clock.Sleep(std::chrono::milliseconds(50));
+    stop = true;
+  });
+  const Members members = ConnectAll(3, clock, [&](TcpOptions& options) {
+    options.connect_timeout = std::chrono::seconds(60);
+    options.stop = &stop;
+    if (options.rank == 2) options.job = "another";  // never comes
+  });
+  later.join();
+  EXPECT_FALSE(members[0].ok());
+  EXPECT_FALSE(members[1].ok());
 }
 
 TEST(JobToken, IsKeptInAFileOfItsOwner) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,8 @@ struct TcpOptions {
   bool tls = false;      // 1.3, by keys from the token, for what travels through sockets; the same in all members
   bool checksum = true;  // of payloads that travel through sockets without TLS; the same in all members
   std::uint64_t max_message_bytes = std::uint64_t{16} << 30;
+
+  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: do not wait for the group to come together
 
   // Told the port where rank 0 listens, before anybody is waited for: for a rendezvous with port 0.
   std::function<void(int port)> listening;

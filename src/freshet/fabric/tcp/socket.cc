@@ -37,7 +37,9 @@ Result<Resolved> Resolve(const Address& address, bool passive) {
 
 bool PollFor(int socket, short events, const Deadline& deadline) {
   pollfd wanted{.fd = socket, .events = events, .revents = 0};
-  return ::poll(&wanted, 1, deadline.LeftMs()) > 0;
+  while (::poll(&wanted, 1, deadline.LeftMs()) <= 0)
+    if (deadline.Passed()) return false;
+  return true;
 }
 
 // Until there is something to read.
@@ -63,7 +65,7 @@ bool MeetsItself(int socket) {
 
 int Deadline::LeftMs() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock_->Now()).count();
-  return static_cast<int>(std::clamp<long>(left, 0, 1 << 30));
+  return static_cast<int>(std::clamp<long>(left, 0, stop_ == nullptr ? 1 << 30 : 100));
 }
 
 Result<Address> ParseAddress(std::string_view text) {

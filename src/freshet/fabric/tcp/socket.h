@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -16,13 +17,16 @@ namespace freshet::fabric::tcp {
 // A moment by which something has to be done.
 class Deadline {
  public:
-  Deadline(const base::Clock& clock, base::Clock::Duration after) : clock_(&clock), end_(clock.Now() + after) {}
-  int LeftMs() const;  // rounded up, for poll; 0 when it has passed
-  bool Passed() const { return clock_->Now() >= end_; }
+  // Passes earlier when `stop` is set meanwhile.
+  Deadline(const base::Clock& clock, base::Clock::Duration after, const std::atomic<bool>* stop = nullptr)
+      : clock_(&clock), end_(clock.Now() + after), stop_(stop) {}
+  int LeftMs() const;  // rounded up, for poll; 0 when it has passed, and not long where it may pass earlier
+  bool Passed() const { return clock_->Now() >= end_ || (stop_ != nullptr && stop_->load()); }
 
  private:
   const base::Clock* clock_;
   base::Clock::Duration end_;
+  const std::atomic<bool>* stop_;
 };
 
 struct Address {
