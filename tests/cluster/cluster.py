@@ -45,6 +45,8 @@ def go_inside():
 
 def stop(code):
     """Ends, with what is to be tidied up; without it should that take long."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
     signal.alarm(5)
     sys.exit(code)
