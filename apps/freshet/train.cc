@@ -230,7 +230,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
   start.fingerprint = Fingerprint(settings);
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) {
-    const auto removed = door.files.Remove(flags.checkpoint);
+    auto removed = door.files.Remove(flags.checkpoint);
     if (!removed.ok() && door.files.Exists(flags.checkpoint)) return removed;  // else another process was faster
   }
   std::unique_ptr<TrainTrace> trace;

@@ -20,7 +20,7 @@ Nonce NewNonce() {
 }
 
 Door::Door(Descriptor listener, Settings settings, const base::Clock& clock)
-    : listener_(std::move(listener)), settings_(settings), clock_(clock) {}
+    : listener_(std::move(listener)), settings_(std::move(settings)), clock_(clock) {}
 
 void Door::Turn(int timeout_ms, const std::function<std::string(int)>& wanted,
                 const std::function<void(int, Link)>& entered, const std::vector<int>& watched) {
@@ -152,8 +152,10 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
         std::array<std::byte, 16> secret;
         std::copy_n(nonce.begin(), secret.size(), secret.begin());
         auto made = SharedMemory::Make(settings_.ring_bytes, secret);
-        if (made.ok()) guest.shared = std::move(made).value();
-        if (made.ok()) offer = guest.shared->offer();
+        if (made.ok()) {
+          guest.shared = std::move(made).value();
+          offer = guest.shared->offer();
+        }
       }
       return guest.accepting.Welcome(claim.refusal, settings_.place, offer);
     }

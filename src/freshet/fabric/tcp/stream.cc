@@ -47,7 +47,7 @@ Stream::Stream(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSessio
 
 Result<bool> Stream::Handshake() {
   while (tls_ != nullptr) {
-    const Result<bool> done = tls_->Handshake();
+    Result<bool> done = tls_->Handshake();
     const Result<bool> drained = Drain();  // whatever happened, since it may tell the other side what is wrong
     if (!done.ok()) return done;
     TRY(drained);
