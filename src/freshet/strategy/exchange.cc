@@ -14,7 +14,7 @@ using fabric::CompressedAllReduce;
 using fabric::PowerAllReduce;
 using optimize::BlockGradient;
 
-constexpr std::size_t kBuckets = 16, kLeastBytes = 64 << 10;
+constexpr std::size_t kBuckets = 8, kLeastBytes = 64 << 10;
 
 // Neighbouring dense blocks that travel together.
 struct Bucket {
