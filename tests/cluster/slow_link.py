@@ -22,7 +22,7 @@ layers = [{convolution = 20, kernel = 5}, {max-pool = 2}, {convolution = 50, ker
           {dense = 500, activation = "relu"}, {dense = 10}]
 """}
 OVERLAP = {"without overlap": ["--no-overlap"], "overlap": [], "overlap, small buckets": ["--bucket", "65536"]}
-CODECS = {"fp16": [], "int8": [], "1bit": ["--optimizer", "sgd"], "topk": [], "power": []}
+CODECS = {"fp16": [], "int8": [], "1bit": [], "topk": [], "power": []}
 
 
 def write_images(rows):

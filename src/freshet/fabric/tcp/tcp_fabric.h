@@ -25,7 +25,8 @@ namespace freshet::fabric {
 // Threads:   as Fabric says. Who waits moves the bytes itself: it looks for a short while, then sleeps. A thread of the
 //            fabric does so while nobody waits, sends heartbeats and notices the deaths of others; a second one is
 //            started for the first Post.
-// Blocking:  Connect, until all members are there; the destructor, at most a second, until the last words are out.
+// Blocking:  Connect, until all members are there or TcpOptions::stop is set; the destructor, at most a second, until
+//            the last words are out.
 // Failure:   a member that dies is lost at once, one that is frozen or cut off after heartbeat_misses heartbeats. Who
 //            notices tells the others, so that all name the same. A member that leaves in order (its fabric is
 //            destroyed) is no loss to who wants nothing of it. A message longer than its receive is kInvalid for the
