@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "agreement.h"
 #include "data/cache.h"
+#include "members.h"
 #include "model/model_file.h"
 #include "results.h"
 #include "train_worker.h"
@@ -144,17 +146,40 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
   return Print(door.files, out);
 }
 
+using Names = std::set<std::string_view>;
+
+// The lines of `settings` but those of `left_out`.
+std::string Without(const Names& left_out, std::string_view settings) {
+  std::string kept;
+  for (const std::string_view line : Split(settings, '\n'))
+    if (!line.empty() && !left_out.contains(line.substr(0, line.find(' ')))) kept += Str(line, "\n");
+  return kept;
+}
+
 // The settings that must be the same when a run is resumed: all but those that say where things go.
 std::string Fingerprint(const base::Settings& settings) {
-  const std::set<std::string_view> free = {
+  const Names free = {
       "out",   "test",       "curve",     "json",          "quiet", "threads", "checkpoint", "checkpoint-seconds",
       "fresh", "scratch",    "bad-rows",  "max-bad-rows",  "cache", "rank",    "world",      "rendezvous",
       "job",   "token-file", "heartbeat", "shared-memory", "trace", "fabric",  "tls"};
-  std::string kept;
-  const std::string effective = settings.Effective();
-  for (const std::string_view line : Split(effective, '\n'))
-    if (!free.contains(line.substr(0, line.find(' ')))) kept += Str(line, "\n");
-  return kept;
+  return Without(free, settings.Effective());
+}
+
+// The settings that must be the same for all workers. What files are called may differ from host to host: what is in
+// them is compared instead.
+std::string Common(const TrainFlags& flags, const base::Settings& settings) {
+  Names elsewhere = {"data", "label-file", "from", "split"};
+  if (flags.learning.model.ends_with(".toml")) elsewhere.insert("model");
+  const auto given = [](bool is) { return is ? "given" : "not given"; };
+  return Str(Without(elsewhere, Fingerprint(settings)), "fresh = ", flags.fresh,
+             "\ncheckpoint = ", given(!flags.checkpoint.empty()), "\ntrace = ", given(!flags.trace.empty()),
+             "\nversion = ", ProgramVersion(), "\n");
+}
+
+// What all workers begin with, as far as files told it.
+std::string Common(const Start& start) {
+  return Str("input = ", start.description.ToJson(), "\nmodel = ", start.config.ToJson(),
+             "\nchecksum of the weights of --from = ", start.weights == nullptr ? 0 : start.weights->Checksum(), "\n");
 }
 
 Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env, Outcome& outcome) {
@@ -187,13 +212,16 @@ Result<void> CheckTogether(base::Files& files, const TrainFlags& flags) {
   return {};
 }
 
-Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  TrainFlags flags;
-  base::Settings settings;
-  flags.Register(settings);
-  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  const fabric::Place place = TRY(flags.workers.FindPlace(door));
-  TRY(CheckTogether(door.files, flags));
+// Before anything is read: all have the same settings and the same files.
+Result<void> CompareWorkers(Door& door, const TrainFlags& flags, const base::Settings& settings, Members& members) {
+  TRY(AgreeOnSettings(members, "settings", Common(flags, settings)));
+  return AgreeOnFiles(members, flags.workers.split == "auto" ? "rows" : flags.workers.split,
+                      TRY(LookAt(door.files, flags.input.data)));
+}
+
+// Trains alone or, with members, as one of several processes.
+Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings, const fabric::Place& place,
+                   Members* members) {
   const auto started = door.clock.Now();
   // Processes of one host share its cores.
   const int threads = flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1);
@@ -207,6 +235,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto lock = to_file ? TRY(door.files.Lock(lock_path)) : nullptr;
 
   optimize::HeapMemory memory;
+  if (members != nullptr) TRY(CompareWorkers(door, flags, settings, *members));
   TRY(flags.learning.ChooseTask(door.files, flags.input));
   Start start{.flags = flags};
   std::optional<model::TrainedModel> earlier;
@@ -229,6 +258,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const data::Description& description = start.description;
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
   start.fingerprint = Fingerprint(settings);
+  if (members != nullptr) {
+    TRY(AgreeOnSettings(*members, "what they begin with", Common(start)));
+    if (!start.whole) source = nullptr;  // a worker opens its part of it
+  }
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) {
     auto removed = door.files.Remove(flags.checkpoint);
     if (!removed.ok() && door.files.Exists(flags.checkpoint)) return removed;  // else another process was faster
@@ -240,12 +273,13 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   }
 
   ProgressView view(flags.quiet || !speaks, door.clock);
-  auto worked = place.size > 1               ? WorkAsMember(door, start, memory, pool, place, view)
+  auto worked = members != nullptr ? WorkAsMember(door, start, memory, pool, members->fabric(), std::move(source), view)
                 : flags.workers.workers == 0 ? WorkAlone(door, start, memory, pool, std::move(source), view)
                                              : WorkTogether(door, start, memory, threads, view);
   view.Done();
   if (trace != nullptr && speaks && !worked.ok()) (void)trace->Write();  // as far as it went
   Outcome outcome = TRY(std::move(worked));
+  if (members != nullptr) members->Part();
   if (!speaks) return {};
   if ((outcome.report.rows == 0 && outcome.report.epochs == 0) || outcome.report.progressive.rows() == 0)
     return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
@@ -266,6 +300,20 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (to_file) (void)door.files.Remove(lock_path);
   outcome.seconds = base::Seconds(door.clock.Now() - started);
   return Show(door, flags, outcome, view.curve(), trace.get());
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  const fabric::Place place = TRY(flags.workers.FindPlace(door));
+  TRY(CheckTogether(door.files, flags));
+  if (place.size == 1) return Train(door, flags, settings, place, nullptr);
+  Members members(TRY(flags.workers.Connect(place, door)));
+  auto trained = Train(door, flags, settings, place, &members);
+  if (!trained.ok()) members.Leave(trained.error());
+  return trained;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "train_worker.h"
 
+#include <cstring>
 #include <thread>
 
 #include "fabric/threads/threads_fabric.h"
@@ -29,6 +30,17 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
   options.fingerprint = start.fingerprint;
   options.stop = &door.stop;
   return options;
+}
+
+Result<std::uint64_t> SumOver(fabric::Collectives& collectives, std::uint64_t mine) {
+  std::uint64_t sum = 0;
+  for (const auto& block : TRY(collectives.Gather(std::as_bytes(std::span(&mine, 1))))) {
+    std::uint64_t one = 0;
+    if (block.size() != sizeof one) return Error{Code::kCorrupt, "a number that another worker sent is damaged"};
+    std::memcpy(&one, block.data(), sizeof one);
+    sum += one;
+  }
+  return sum;
 }
 
 // Trains as one worker, or alone when there is nobody to meet. `source` is one that was opened for `description` and
@@ -69,14 +81,17 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
               ? train::TrainByLbfgs(env, options, *outcome.model, parameters, description, *source, flags.learning.l2)
               : train::Trainer(env, options, *outcome.model, parameters, *optimizer, description).Run(*source));
   outcome.bad_rows = BadRows(*source);
+  if (collectives != nullptr && !start.whole)
+    outcome.bad_rows = TRY(SumOver(*collectives, outcome.bad_rows));  // each had rows of its own
   outcome.description = description;
   if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
   return outcome;
 }
 
-// `worker` is this one's number among those of the process.
-Result<Outcome> WorkWith(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                         fabric::Fabric& fabric, int worker, ProgressView& view) {
+// `worker` is this one's number among those of the process; description and source as Work has them.
+Result<Outcome> WorkWith(Door& door, const Start& start, data::Description& description, optimize::Memory& memory,
+                         base::Executor& pool, std::unique_ptr<data::RowSource> source, fabric::Fabric& fabric,
+                         int worker, ProgressView& view) {
   const TrainFlags& flags = start.flags;
   fabric::Collectives collectives(fabric, TRY(flags.workers.Collectives()));
   const Topology topology = TRY(SettleTopology(door, collectives,
@@ -86,9 +101,8 @@ Result<Outcome> WorkWith(Door& door, const Start& start, optimize::Memory& memor
   base::Trace* const trace = start.trace == nullptr ? nullptr : &start.trace->recorder(worker);
   const bool processes = trace != nullptr && flags.workers.workers == 0;
   if (processes) TRY(start.trace->CompareClocks(collectives));
-  data::Description description = start.description;
-  auto outcome =
-      Work(door, start, description, memory, pool, nullptr, &collectives, trace, fabric.rank() == 0 ? &view : nullptr);
+  auto outcome = Work(door, start, description, memory, pool, std::move(source), &collectives, trace,
+                      fabric.rank() == 0 ? &view : nullptr);
   // Who was told to stop was told so together with all others, and can still meet them.
   if (processes && (outcome.ok() || outcome.error().code == Code::kStopped)) {
     const auto gathered = start.trace->Gather(collectives);
@@ -119,7 +133,8 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
       workers.emplace_back([&, rank] {
         base::ThreadPool pool(std::max(threads / count, 1));
         fabric::Fabric& fabric = group.member(rank);
-        auto outcome = WorkWith(door, start, memory, pool, fabric, rank, view);
+        data::Description description = start.description;
+        auto outcome = WorkWith(door, start, description, memory, pool, nullptr, fabric, rank, view);
         if (!outcome.ok()) fabric.Abort(outcome.error());
         outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
       });
@@ -129,12 +144,9 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
   return std::move(*outcomes[0]);
 }
 
-Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                             const fabric::Place& place, ProgressView& view) {
-  const auto fabric = TRY(start.flags.workers.Connect(place, door));
-  auto outcome = WorkWith(door, start, memory, pool, *fabric, 0, view);
-  if (!outcome.ok()) fabric->Abort(outcome.error());
-  return outcome;
+Result<Outcome> WorkAsMember(Door& door, Start& start, optimize::Memory& memory, base::Executor& pool,
+                             fabric::Fabric& fabric, std::unique_ptr<data::RowSource> source, ProgressView& view) {
+  return WorkWith(door, start, start.description, memory, pool, std::move(source), fabric, 0, view);
 }
 
 }  // namespace freshet::cli

@@ -59,8 +59,8 @@ Result<Outcome> WorkAlone(Door& door, Start& start, optimize::Memory& memory, ba
                           std::unique_ptr<data::RowSource> source, ProgressView& view);
 // Trains as N workers in this process, each a thread with its share of the threads.
 Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& memory, int threads, ProgressView& view);
-// Trains as one process of several, which meet by --fabric.
-Result<Outcome> WorkAsMember(Door& door, const Start& start, optimize::Memory& memory, base::Executor& pool,
-                             const fabric::Place& place, ProgressView& view);
+// Trains as one process of several, by a source like that of WorkAlone, or, without one, by one that it opens.
+Result<Outcome> WorkAsMember(Door& door, Start& start, optimize::Memory& memory, base::Executor& pool,
+                             fabric::Fabric& fabric, std::unique_ptr<data::RowSource> source, ProgressView& view);
 
 }  // namespace freshet::cli

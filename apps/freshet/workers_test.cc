@@ -23,10 +23,15 @@ class WorkersTest : public testing::Test {
   }
   // N processes that are told their place by variables, as a launcher would.
   Group Start(int count, const Arguments& arguments) {
+    return StartEach(std::vector<Arguments>(static_cast<std::size_t>(count), arguments));
+  }
+  // The same with a command for each.
+  Group StartEach(const std::vector<Arguments>& commands) {
+    const std::size_t count = commands.size();
     const std::string token = scratch_.Write("token", std::string(32, 'k')), port = Str(FreePort());
     chmod(token.c_str(), 0600);
     Group group;
-    for (int rank = 0; rank < count; ++rank) {
+    for (std::size_t rank = 0; rank < count; ++rank) {
       Surroundings around;
       around.environment = {{"FRESHET_RANK", Str(rank)},
                             {"FRESHET_WORLD", Str(count)},
@@ -35,7 +40,7 @@ class WorkersTest : public testing::Test {
                             {"FRESHET_RENDEZVOUS", Str("127.0.0.1:", port)},
                             {"FRESHET_JOB_ID", "test"},
                             {"FRESHET_TOKEN_FILE", token}};
-      group.push_back(std::make_unique<Process>(scratch_, arguments, around));
+      group.push_back(std::make_unique<Process>(scratch_, commands[rank], around));
     }
     return group;
   }
@@ -134,6 +139,41 @@ TEST_F(WorkersTest, RefusesWhatCannotBeDoneTogether) {
   refused({"sea.csv", "--batch", "1"}, "--batch 1");
   refused({"sea.csv"}, "each process is a worker",
           {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}}});
+}
+
+TEST_F(WorkersTest, WorkersWithDifferentFilesOrSettingsRefuseTogetherAndNameTheRankThatDiffers) {
+  for (const std::string name : {"a", "b"})
+    ASSERT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", "300", "--seed", name == "a" ? "1" : "2", "-o",
+                   name + ".csv"})
+                  .code,
+              0);
+  const std::string a = scratch_.Read("a.csv");
+  scratch_.Write("same.csv", a);  // another path to the same rows is fine
+  scratch_.Write("changed.csv", std::string(a).replace(a.size() - 2, 1, a[a.size() - 2] == '1' ? "0" : "1"));
+  const auto refused = [&](const Arguments& others, const std::string& piece) {
+    const Arguments train = {"train", "a.csv", "--batch", "6", "--quiet", "-o", "m.model"};
+    Arguments differing = {"train"};
+    differing.insert(differing.end(), others.begin(), others.end());
+    differing.insert(differing.end(), {"--quiet"});
+    Group group = StartEach({train, train, differing});
+    for (const Finished& one : Wait(group)) {
+      EXPECT_EQ(one.code, 2) << one.err;
+      ASSERT_EQ(one.ErrorLines().size(), 1u) << one.err;
+      for (const std::string& part : {std::string("rank 2 ("), piece})
+        EXPECT_NE(one.err.find(part), std::string::npos) << part << " is not in: " << one.err;
+    }
+    EXPECT_FALSE(Exists("m.model"));
+  };
+  refused({"b.csv", "--batch", "6"}, "workers see different files");
+  refused({"changed.csv", "--batch", "6"}, "with other content");
+  refused({"a.csv", "b.csv", "--batch", "6"}, "reads 2");
+  refused({"a.csv", "--batch", "7"}, "batch is 6");
+  refused({"a.csv", "--batch", "6", "--no-standardise"}, "standardise is true");
+  refused({"a.csv", "--batch", "6", "--split", "bytes"}, "--split bytes");
+  Group group = StartEach({{"train", "a.csv", "--batch", "6", "--quiet", "-o", "m.model"},
+                           {"train", "same.csv", "--batch", "6", "--quiet", "--threads", "1"}});
+  for (const Finished& one : Wait(group)) EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(Exists("m.model"));
 }
 
 TEST_F(WorkersTest, ACtrlCOfOneStopsAllWithACheckpoint) {

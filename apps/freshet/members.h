@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/others.h"
+#include "fabric/fabric.h"
+
+namespace freshet::cli {
+
+// The processes that train one model, as one of them knows them before training begins: what they ask each other.
+//
+// Threads: one. Blocking and failure as data::Others says.
+class Members final : public data::Others {
+ public:
+  explicit Members(std::unique_ptr<fabric::Fabric> fabric) : fabric_(std::move(fabric)) {}
+
+  fabric::Fabric& fabric() const { return *fabric_; }
+
+  Result<std::vector<std::string>> Tell(std::string_view about, const std::string& mine) override;
+  std::string Name(std::size_t rank) const override;  // "rank 1 (alpha)"
+  Error Refuse(std::string why) override;
+
+  // All have done what they came for: nothing is asked or told any more.
+  void Part() { fabric_ = nullptr; }
+  // This process gives up. The others are told why, unless they have come to the same end by themselves.
+  void Leave(const Error& why);
+
+ private:
+  std::unique_ptr<fabric::Fabric> fabric_;
+  bool refused_ = false;
+};
+
+}  // namespace freshet::cli
