@@ -17,7 +17,7 @@ namespace {
 
 struct Flags {
   int workers = 0;
-  double grace = 5;
+  double grace = 5, frozen = 4;
   bool all_output = false, agent = false;
   std::string hosts, rendezvous, program, ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
@@ -32,6 +32,8 @@ struct Flags {
     settings.Group("Watching");
     settings.Add("all-output", &all_output, "show standard output of all workers, marked, not of rank 0 alone");
     settings.Add("grace", &grace, "seconds for the others to end when one has failed; then SIGTERM, then SIGKILL",
+                 {.value = "S", .least = 0, .most = 86'400});
+    settings.Add("frozen", &frozen, "seconds after which workers that are all frozen (SIGSTOP) are ended; 0: never",
                  {.value = "S", .least = 0, .most = 86'400});
     settings.Group("Other hosts");
     settings.Add("ssh", &ssh, "command that reaches a host; the host and what to run there follow it",
@@ -114,7 +116,8 @@ Result<WorkerStart> There(const Job& job, const Flags& flags, const std::string&
     if (variable.starts_with("FRESHET_")) place.push_back(variable);
   std::string command = Str("cd ", ShellQuoted(directory), " && exec env");
   for (const std::string& variable : place) command += Str(" ", ShellQuoted(variable));
-  command += Str(" ", ShellQuoted(flags.program.empty() ? path : flags.program), " launch --agent --");
+  command += Str(" ", ShellQuoted(flags.program.empty() ? path : flags.program), " launch --agent --frozen ",
+                 flags.frozen, " --");
   for (const std::string& argument : job.arguments) command += Str(" ", ShellQuoted(argument));
   WorkerStart start;
   for (const std::string_view word : Split(flags.ssh, ' '))
@@ -166,6 +169,10 @@ class HeldSignals {
   sigset_t held_, before_;
 };
 
+base::Clock::Duration Span(double seconds) {
+  return std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(seconds));
+}
+
 Result<void> Launch(Door& door, const Flags& flags, std::vector<std::string> arguments) {
   const std::string machine = MachineName();
   const auto seats = TRY(MakeSeats(flags.workers, flags.hosts, machine));
@@ -178,14 +185,15 @@ Result<void> Launch(Door& door, const Flags& flags, std::vector<std::string> arg
   job.held_token = TRY(HoldToken(job.token));
 
   HeldSignals signals(door);
-  const auto grace = std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.grace));
-  Group group(door.clock, {.grace = grace});
+  Group group(door.clock, {.grace = Span(flags.grace), .frozen = Span(flags.frozen)});
   for (const Seat& seat : seats) group.Add(TRY(StartWorker(job, flags, seat, static_cast<int>(seats.size()))));
   const auto outcome = group.Run([&] { return signals.Next(); });
   door.exit_code = outcome.code;
   if (outcome.cause)
     return Error{Code::kPeerLost,
-                 Str(outcome.cause->Text(), "; what it said is above, after [rank ", outcome.cause->rank, "]")};
+                 outcome.cause->frozen > 0
+                     ? outcome.cause->Text()
+                     : Str(outcome.cause->Text(), "; what it said is above, after [rank ", outcome.cause->rank, "]")};
   if (outcome.code != 0) return Error{Code::kStopped, "stopped"};
   return {};
 }
@@ -198,7 +206,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, {arguments.begin(), dashes}, settings))) return {};
   if (dashes == arguments.end() || dashes + 1 == arguments.end())
     return Error{Code::kInvalid, "say what the workers do, after --: freshet launch -n 4 -- train a.svm -o a.model"};
-  if (flags.agent) return RunAgent(door, {dashes + 1, arguments.end()});
+  if (flags.agent) return RunAgent(door, Span(flags.frozen), {dashes + 1, arguments.end()});
   return Launch(door, flags, {dashes + 1, arguments.end()});
 }
 

@@ -48,7 +48,7 @@ class Orders {
 
 }  // namespace
 
-Result<void> RunAgent(Door& door, const std::vector<std::string>& arguments) {
+Result<void> RunAgent(Door& door, base::Clock::Duration frozen, const std::vector<std::string>& arguments) {
   const Descriptor token = TRY(HoldToken(TRY(ReceiveToken())));
   WorkerStart start;
   start.out = start.err = WorkerStart::Output::kInherit;
@@ -57,11 +57,14 @@ Result<void> RunAgent(Door& door, const std::vector<std::string>& arguments) {
   for (char** variable = environ; *variable != nullptr; ++variable) start.environment.emplace_back(*variable);
   start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.number()));
   start.token = token.number();
-  Group group(door.clock, {});
+  Group group(door.clock, {.frozen = frozen});
   group.Add(TRY(Worker::Start(start)));
   Orders orders(door);
   const auto outcome = group.Run([&] { return orders.Next(); });
   door.exit_code = outcome.code;
+  if (outcome.cause && outcome.cause->frozen > 0)
+    return Error{Code::kPeerLost,
+                 "this worker was frozen, that is, stopped by a signal (SIGSTOP, SIGTSTP), and now ended"};
   return {};
 }
 

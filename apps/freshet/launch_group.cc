@@ -17,6 +17,9 @@ constexpr auto kAfterKill = std::chrono::seconds(2);
 
 std::string Ended::Text() const {
   const std::string who = Str("rank ", rank, " on ", host);
+  if (frozen > 0)
+    return Str(who, frozen == 1 ? "" : Str(" and ", frozen - 1, " more"),
+               ": frozen, that is, stopped by a signal (SIGSTOP, SIGTSTP), and now ended");
   if (signal != 0) return Str(who, ": ended by signal ", signal, " (", strsignal(signal), ")");
   if (far && code == 255)
     return Str(who, ": ssh failed (exit code 255); it has to work without a password: ssh ", host, " true");
@@ -28,6 +31,7 @@ Group::Outcome Group::Run(const std::function<int()>& next_signal) {
     Carry();
     Reap();
     if (const int signal = next_signal(); signal != 0) PassOn(signal);
+    WatchFrozen();
     Escalate();
   }
   for (const auto& worker : workers_)
@@ -62,7 +66,8 @@ void Group::Reap() {
     if (!worker->running()) continue;
     worker->Reap();
     if (worker->running() || worker->code() == 0) continue;
-    failures_.push_back({worker->rank(), worker->host(), worker->code(), worker->signal(), asked_, worker->far()});
+    failures_.push_back(
+        {worker->rank(), worker->host(), worker->code(), worker->signal(), worker->asked(), worker->far()});
     if (stage_ == Stage::kRunning) Enter(Stage::kFailed, options_.grace);
   }
 }
@@ -93,8 +98,18 @@ void Group::Escalate() {
   }
 }
 
+void Group::WatchFrozen() {
+  if (stage_ == Stage::kKilled || !frozen_.Look()) return;
+  const base::Clock::Duration limit = options_.frozen;
+  if (stage_ == Stage::kRunning && (limit == limit.zero() || frozen_.all_for() < limit)) return;
+  if (stage_ == Stage::kRunning) {
+    SignalAll(SIGTERM);
+    Enter(Stage::kAsked, options_.grace);
+  }
+  frozen_.WakeToEnd();
+}
+
 void Group::SignalAll(int signal) {
-  asked_ = true;
   for (const auto& worker : workers_) worker->Signal(signal);
 }
 
@@ -112,8 +127,15 @@ Group::Outcome Group::Judge() const {
     if (cause == nullptr && !failure.asked && failure.code != kPeerLost) cause = &failure;
   if (cause == nullptr && stopped_by_ == 0 && !failures_.empty()) cause = &failures_[0];
   if (cause != nullptr) outcome.cause = *cause;
-  if (cause != nullptr)
-    outcome.code = cause->code;
+  const auto& woken = frozen_.woken();
+  if (!woken.empty() && stopped_by_ == 0 && (cause == nullptr || cause->asked || cause->code == kPeerLost))
+    outcome.cause = Ended{.rank = woken[0]->rank(),
+                          .host = woken[0]->host(),
+                          .code = kPeerLost,
+                          .far = woken[0]->far(),
+                          .frozen = static_cast<int>(woken.size())};
+  if (outcome.cause)
+    outcome.code = outcome.cause->code;
   else if (stopped_by_ != 0 && (!failures_.empty() || AnyRunning()))
     outcome.code = 128 + stopped_by_;
   return outcome;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "launch_frozen.h"
 #include "launch_worker.h"
 
 namespace freshet::cli {
@@ -19,6 +20,7 @@ struct Ended {
   int code = 0, signal = 0;  // of Worker
   bool asked = false;        // we had told it to end
   bool far = false;
+  int frozen = 0;  // how many workers a signal had stopped, this the first of them; 0: it ended by itself
 
   // "rank 2 on b: exit code 3"
   std::string Text() const;
@@ -27,22 +29,27 @@ struct Ended {
 // Watches workers until all have ended: carries their output, passes signals on, and ends the others when one fails.
 //
 // When one has failed, the others have `grace` to notice and end by themselves; then they get SIGTERM, and after
-// another `grace` SIGKILL. A signal from outside is passed on at once; workers then have `stop_grace`.
+// another `grace` SIGKILL. A signal from outside is passed on at once; workers then have `stop_grace`. Who is frozen
+// (stopped by a signal) can do neither: it is told to end and woken as soon as the others have failed, or are told to
+// end. One that is frozen among others is theirs to notice; when all are, for `frozen`, they are woken and told to end.
 //
 // Threads: one. Ownership: the workers; borrows the clock.
 class Group {
  public:
   struct Options {
     base::Clock::Duration grace = std::chrono::seconds(5), stop_grace = std::chrono::seconds(30);
+    base::Clock::Duration frozen = std::chrono::seconds(4);  // longer than others take to notice one; 0: for ever
   };
-  Group(base::Clock& clock, Options options) : clock_(clock), options_(options) {}
+  Group(base::Clock& clock, Options options) : clock_(clock), options_(options), frozen_(clock, workers_) {}
+  Group(const Group&) = delete;
 
   void Add(std::unique_ptr<Worker> worker) { workers_.push_back(std::move(worker)); }
 
   struct Outcome {
-    int code = 0;                // for our own exit
-    int stopped_by = 0;          // the first signal from outside
-    std::optional<Ended> cause;  // the first failure that is not the loss of another worker, else the first
+    int code = 0;        // for our own exit
+    int stopped_by = 0;  // the first signal from outside
+    // The first failure that is not the loss of another worker; else who was frozen, with code 4; else the first.
+    std::optional<Ended> cause;
   };
   // Blocks until all have ended, or could not be made to. `next_signal` gives a signal that has come from outside since
   // it was last asked, or 0; it does not wait.
@@ -56,6 +63,7 @@ class Group {
   void Reap();
   void PassOn(int signal);
   void Escalate();
+  void WatchFrozen();
   void SignalAll(int signal);
   void Enter(Stage stage, base::Clock::Duration patience);
   Outcome Judge() const;
@@ -67,7 +75,7 @@ class Group {
   Stage stage_ = Stage::kRunning;
   base::Clock::Duration deadline_{};  // of the stage; none while running
   int stopped_by_ = 0, signals_ = 0;
-  bool asked_ = false;
+  FrozenWorkers frozen_;
 };
 
 }  // namespace freshet::cli

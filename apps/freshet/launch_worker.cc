@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "process_state.h"
+
 namespace freshet::cli {
 namespace {
 
@@ -115,6 +117,7 @@ void Worker::Tell(std::string_view bytes) {
 
 void Worker::Signal(int signal) {
   if (!running()) return;
+  asked_ = true;
   if (far()) {
     const char byte = static_cast<char>(signal);
     Tell({&byte, 1});
@@ -123,6 +126,16 @@ void Worker::Signal(int signal) {
   } else {
     kill(pid_, signal);
   }
+}
+
+bool Worker::Frozen() const {
+  const auto found = running() ? StateOf(pid_) : std::nullopt;
+  return found.has_value() && found->frozen();
+}
+
+int Worker::Wake() {
+  if (running()) kill(pid_, SIGCONT);
+  return ++wakes_;
 }
 
 void Worker::Kill() {

@@ -43,12 +43,17 @@ class Worker {
   int code() const { return code_; }      // of its exit; 128 + n when signal n ended it
   int signal() const { return signal_; }  // that ended it, or 0
   bool far() const { return static_cast<bool>(control_); }
+  bool asked() const { return asked_; }  // to end, by Signal
   std::vector<LineRelay>& relays() { return relays_; }
 
   // Sends bytes to the agent of a worker that is far.
   void Tell(std::string_view bytes);
   // Sends a signal to the worker, wherever it runs.
   void Signal(int signal);
+  // Has a signal stopped our own process?
+  bool Frozen() const;
+  // Lets it go on; how often that was done.
+  int Wake();
   // Ends our own process and all it has started, now.
   void Kill();
   // Looks whether it has ended; does not wait.
@@ -63,6 +68,8 @@ class Worker {
   std::vector<LineRelay> relays_;
   pid_t pid_;
   int code_ = 0, signal_ = 0;
+  bool asked_ = false;
+  int wakes_ = 0;
 };
 
 }  // namespace freshet::cli
