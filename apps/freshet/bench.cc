@@ -3,6 +3,7 @@
 
 #include "fabric/measure.h"
 #include "fabric/threads/threads_fabric.h"
+#include "launcher_watch.h"
 #include "verb.h"
 #include "worker_flags.h"
 
@@ -57,6 +58,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (what != std::vector<std::string>{"fabric"})
     return Error{Code::kInvalid, "say what to measure: freshet bench fabric"};
   const fabric::Place place = TRY(workers.FindPlace(door));
+  const LauncherWatch launcher(place.mark);
   int count = workers.workers == 0 ? 2 : workers.workers;
   std::string name = "threads";
   Rows rows;

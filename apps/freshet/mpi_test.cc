@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 
+#include "launch_testing.h"
 #include "process_testing.h"
 
 namespace freshet::cli {
@@ -90,6 +91,24 @@ TEST_F(MpiTest, AFrozenProcessIsNamedAndEndsAll) {
   EXPECT_EQ(finished.code, 4) << finished.err;
   ASSERT_FALSE(finished.ErrorLines().empty()) << finished.err;
   EXPECT_NE(finished.ErrorLines()[0].find("silent"), std::string::npos) << finished.err;
+}
+
+TEST_F(MpiTest, WorkersEndWhenMpirunIsKilled) {
+  for (const std::string fabric : {"mpi", "tcp"}) {
+    SCOPED_TRACE(fabric);
+    const std::string checkpoint = fabric + ".ckpt";
+    const auto mpirun = Start(2, {"train", "sea.csv", "--batch", "24", "--epochs", "1000000", "--quiet", "--fabric",
+                                  fabric, "--checkpoint", checkpoint, "--checkpoint-seconds", "0.05"});
+    ASSERT_TRUE(mpirun->WaitUntil([&] { return Exists(checkpoint); }));
+    const std::vector<pid_t> workers = Workers(mpirun->pid());
+    ASSERT_EQ(workers.size(), 2U);
+    kill(mpirun->pid(), SIGKILL);
+    mpirun->Wait();
+    for (const pid_t worker : workers) {
+      EXPECT_TRUE(SoonGone(worker));
+      if (!Gone(worker)) kill(worker, SIGKILL);
+    }
+  }
 }
 
 TEST_F(MpiTest, RefusesALauncherThatIsNotOfMpi) {

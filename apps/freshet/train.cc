@@ -3,6 +3,7 @@
 
 #include "agreement.h"
 #include "data/cache.h"
+#include "launcher_watch.h"
 #include "members.h"
 #include "model/model_file.h"
 #include "results.h"
@@ -308,6 +309,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   const fabric::Place place = TRY(flags.workers.FindPlace(door));
+  const LauncherWatch launcher(place.mark);
   TRY(CheckTogether(door.files, flags));
   if (place.size == 1) return Train(door, flags, settings, place, nullptr);
   Members members(TRY(flags.workers.Connect(place, door)));

@@ -84,6 +84,7 @@ Result<void> ReadTorchrun(const Reader& reader, Place& place) {
   }
   const std::string id = reader.Text("TORCHELASTIC_RUN_ID");
   if (id != "none") place.job = id;
+  if (!id.empty()) place.mark = "TORCHELASTIC_RUN_ID";
   return {};
 }
 
@@ -101,8 +102,8 @@ Result<std::optional<Found>> ReadFamily(const Reader& reader, const Family& fami
     found.knows_local = true;
   }
   if (launcher == "torchrun") TRY(ReadTorchrun(reader, found.place));
-  if (launcher == "openmpi") found.place.job = reader.Text("PMIX_NAMESPACE");
-  if (launcher == "hydra") found.place.job = reader.Text("PMI_JOBID");
+  if (launcher == "openmpi") found.place.job = reader.Text("PMIX_NAMESPACE"), found.place.mark = family.rank;
+  if (launcher == "hydra") found.place.job = reader.Text("PMI_JOBID"), found.place.mark = family.rank;
   return std::optional(found);
 }
 
@@ -115,6 +116,7 @@ Result<std::optional<Found>> ReadSlurm(const Reader& reader) {
   if (!rank) return std::optional<Found>();
   Found found{family, {.rank = rank->first, .size = rank->second, .launcher = family.launcher}};
   Place& place = found.place;
+  place.mark = family.rank;
   place.job = Str(reader.Text("SLURM_JOB_ID"), ".", reader.Text("SLURM_STEP_ID"));
   if (const std::string nodes = reader.Text("SLURM_STEP_NODELIST"); !nodes.empty())
     place.rendezvous = At(TRY(ExpandNodes(nodes).While("reading SLURM_STEP_NODELIST"))[0], PortOf(place.job));

@@ -15,6 +15,9 @@ struct Place {
   std::string launcher = "single";     // flags, freshet, torchrun, openmpi, hydra, slurm or single
   std::string rendezvous = {};         // HOST:PORT where rank 0 listens; may be empty when size is 1
   std::string job = {};                // the same for all workers of a job; may be empty when size is 1
+  // A variable that the launcher set for what it started and does not have itself; empty when the variables may have
+  // been set by hand, or it ends its workers by its own means (freshet launch).
+  std::string mark = {};
 
   bool OnOneHost() const { return local_size == size; }
 };

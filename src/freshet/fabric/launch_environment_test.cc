@@ -187,6 +187,18 @@ TEST(LaunchEnvironment, LeavesThePortToTheAgentThatListensThere) {
   EXPECT_EQ(Must(With(Torchrun(), {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).rendezvous, "10.0.0.3:29500");
 }
 
+TEST(LaunchEnvironment, KnowsALauncherByAVariableThatNobodySetsByHand) {
+  EXPECT_EQ(Must(OpenMpi()).mark, "OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(Must(Hydra()).mark, "PMI_RANK");
+  EXPECT_EQ(Must(Slurm()).mark, "SLURM_PROCID");
+  EXPECT_EQ(Must(Torchrun()).mark, "TORCHELASTIC_RUN_ID");
+  Variables by_hand = Torchrun();
+  by_hand.erase("TORCHELASTIC_RUN_ID");
+  EXPECT_EQ(Must(by_hand).mark, "");
+  EXPECT_EQ(Must(Freshet()).mark, "");
+  EXPECT_EQ(Must(OpenMpi(), {.rank = 0, .size = 4, .rendezvous = "a:21000"}).mark, "");
+}
+
 TEST(LaunchEnvironment, IsAloneWithoutTheVariablesItLists) {
   for (const Variables& variables : {Freshet(), Torchrun(), OpenMpi(), Hydra(), Slurm()})
     EXPECT_EQ(Line(Must(Without(variables, PlaceVariables()))), "0/1 0/1 single  ");
