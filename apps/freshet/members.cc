@@ -29,7 +29,7 @@ Error Members::Refuse(std::string why) {
 }
 
 void Members::Leave(const Error& why) {
-  if (fabric_ != nullptr && !refused_) fabric_->Abort(why);
+  if (fabric_ != nullptr && !refused_ && why.code != Code::kStopped) fabric_->Abort(why);
 }
 
 }  // namespace freshet::cli

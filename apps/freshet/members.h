@@ -25,7 +25,8 @@ class Members final : public data::Others {
 
   // All have done what they came for: nothing is asked or told any more.
   void Part() { fabric_ = nullptr; }
-  // This process gives up. The others are told why, unless they have come to the same end by themselves.
+  // This process gives up. The others are told why, unless they have come to the same end by themselves: refused
+  // together, or agreed to stop, in which case some may still be keeping what there is.
   void Leave(const Error& why);
 
  private:

@@ -132,10 +132,11 @@ Result<Outcome> WorkTogether(Door& door, const Start& start, optimize::Memory& m
     for (int rank = 0; rank < count; ++rank)
       workers.emplace_back([&, rank] {
         base::ThreadPool pool(std::max(threads / count, 1));
-        fabric::Fabric& fabric = group.member(rank);
+        const auto fabric = group.Take(rank);  // and leaves when it is done
         data::Description description = start.description;
-        auto outcome = WorkWith(door, start, description, memory, pool, nullptr, fabric, rank, view);
-        if (!outcome.ok()) fabric.Abort(outcome.error());
+        auto outcome = WorkWith(door, start, description, memory, pool, nullptr, *fabric, rank, view);
+        // Not when told to stop: all agreed on it, and others may still be keeping what there is.
+        if (!outcome.ok() && outcome.error().code != Code::kStopped) fabric->Abort(outcome.error());
         outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
       });
   }

@@ -185,5 +185,17 @@ TEST_F(WorkersTest, ACtrlCOfOneStopsAllWithACheckpoint) {
   for (const Finished& one : Wait(group)) EXPECT_EQ(one.code, 130) << one.err;
 }
 
+TEST_F(WorkersTest, WhoHasStoppedDoesNotKeepTheOthersFromWritingTheirCheckpoint) {
+  Generate("20000");
+  for (int round = 0; round < 4; ++round) {  // one of them passes the last barrier first, and leaves
+    Group group = Start(4, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--checkpoint",
+                            Str("run", round), "--checkpoint-seconds", "0.05"});
+    ASSERT_TRUE(group[0]->WaitUntil([&] { return Exists(Str("run", round)); }));
+    kill(group[1]->pid(), SIGTERM);
+    for (const Finished& one : Wait(group))
+      EXPECT_NE(one.err.find("freshet: stopped after "), std::string::npos) << one.err;
+  }
+}
+
 }  // namespace
 }  // namespace freshet::cli
