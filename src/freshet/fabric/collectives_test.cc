@@ -207,6 +207,16 @@ TEST_P(FabricSuite, NobodyPassesABarrierBeforeAllHaveCome) {
   });
 }
 
+TEST_P(FabricSuite, WhoLeavesRightAfterABarrierFailsNobodyWhoIsStillInIt) {
+  for (int size = 2; size <= 5; ++size)
+    for (int round = 0; round < 5; ++round)
+      Run(GroupSpec{.size = std::min(size, GetParam().most_members)}, [&](std::unique_ptr<Fabric>& member) {
+        const Result<void> met = Collectives(*member).Barrier();
+        EXPECT_TRUE(met.ok()) << met.error().text;
+        member.reset();
+      });
+}
+
 TEST_P(FabricSuite, WhatWasStartedRunsInOrderAlsoBesideWhatIsCalled) {
   Run(3, [](Fabric& fabric) {
     Collectives collectives(fabric);
