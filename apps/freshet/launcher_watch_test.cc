@@ -7,7 +7,7 @@ namespace freshet::cli {
 namespace {
 
 TEST(LauncherWatch, AWorkerEndsInOrderWhenItsLauncherIsGoneAlsoBehindAScriptOfItsOwn) {
-  const std::string train = Str(FRESHET_BINARY,
+  const std::string train = Str(Binary(),
                                 " train sea.csv --epochs 1000000 --quiet --checkpoint run.ckpt --checkpoint-seconds "
                                 "0.05 2> err & echo $! > pid; wait");
   const std::string place = "TORCHELASTIC_RUN_ID=job RANK=0 WORLD_SIZE=1 ";

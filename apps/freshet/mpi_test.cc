@@ -34,7 +34,7 @@ class MpiTest : public testing::Test {
                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                           {"OMPI_MCA_mpi_yield_when_idle", "1"},
                           {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
-    arguments.insert(arguments.begin(), {"-n", Str(count), FRESHET_BINARY});
+    arguments.insert(arguments.begin(), {"-n", Str(count), Binary()});
     return std::make_unique<Process>(scratch_, arguments, around);
   }
   // The processes of freshet below one.
@@ -123,7 +123,7 @@ TEST(MpiProgram, SaysHowToGetItWhereItIsNot) {
   const base::ScratchDirectory scratch;
   Surroundings around;
   around.program = scratch / "freshet";
-  std::filesystem::copy_file(FRESHET_BINARY, around.program);
+  std::filesystem::copy_file(Binary(), around.program);
   const Finished finished = Process(scratch, {"train", "sea.csv", "--fabric", "mpi"}, around).Wait();
   EXPECT_EQ(finished.code, 2) << finished.err;
   EXPECT_NE(finished.err.find("libopenmpi-dev"), std::string::npos) << finished.err;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,8 +34,11 @@ struct Finished {
   }
 };
 
+// The program under test, which lies beside the one that tests it.
+inline std::string Binary() { return std::filesystem::read_symlink("/proc/self/exe").replace_filename("freshet"); }
+
 struct Surroundings {
-  std::string program = FRESHET_BINARY;
+  std::string program = Binary();
   std::string input = "/dev/null";  // where standard input comes from
   std::string output = "";          // where standard output goes; "" is kept and returned
   std::map<std::string, std::string> environment = {};
