@@ -4,8 +4,8 @@
 #include <fstream>
 #include <memory>
 
+#include "base/cores.h"
 #include "base/str.h"
-#include "base/thread_pool.h"
 
 namespace freshet::bench {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
+
 namespace freshet::cli {
 
 std::vector<const Verb*> Verbs() {

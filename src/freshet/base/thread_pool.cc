@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -88,12 +87,6 @@ void YieldToOthers() {
   // once.
   const sched_param none{};
   (void)sched_setscheduler(0, SCHED_IDLE, &none);
-}
-
-int AvailableCores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace freshet::base

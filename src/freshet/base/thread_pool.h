@@ -42,7 +42,4 @@ class ThreadPool final : public Executor {
 // The calling thread runs when others leave a core free, from here on. Best effort.
 void YieldToOthers();
 
-// The number of cores this process may use.
-int AvailableCores();
-
 }  // namespace freshet::base

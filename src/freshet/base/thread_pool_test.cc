@@ -111,8 +111,6 @@ TEST(InlineExecutor, RunsTasksInOrderOnTheCallersThread) {
   EXPECT_EQ(threads, std::set{std::this_thread::get_id()});
 }
 
-TEST(AvailableCores, IsAtLeastOne) { EXPECT_GE(AvailableCores(), 1); }
-
 TEST(ThreadPoolDeathTest, SaysSoWhenATaskCallsRunOnItsOwnPool) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

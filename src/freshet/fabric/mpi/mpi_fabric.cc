@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "fabric/mpi/call.h"
 
 namespace freshet::fabric {
@@ -90,7 +91,7 @@ MpiFabric::MpiFabric(MPI_Comm communicator, const MpiOptions& options, std::vect
       progress_(std::in_place) {
   int near = 0;
   for (int other = 0; other < size(); ++other) near += host(other) == host(rank()) ? 1 : 0;
-  if (near <= static_cast<int>(std::thread::hardware_concurrency())) spin_ = options.spin;
+  if (near <= base::HostCores()) spin_ = options.spin;
   if (size() > 1) keeper_ = std::thread([this] { Keep(); });
 }
 

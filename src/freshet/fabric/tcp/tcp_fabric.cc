@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "fabric/tcp/bootstrap.h"
 
 namespace freshet::fabric {
@@ -34,7 +35,7 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::Connect(const TcpOptions& options,
 TcpFabric::TcpFabric(const TcpOptions& options, std::vector<tcp::Link> links, std::uint64_t strangers,
                      base::Clock& clock)
     : options_(options), clock_(clock), strangers_(strangers), engine_(options, std::move(links), clock) {
-  if (engine_.near() <= static_cast<int>(std::thread::hardware_concurrency())) spin_ = options.spin;
+  if (engine_.near() <= base::HostCores()) spin_ = options.spin;
   if (options.size > 1) keeper_ = std::thread([this] { Keep(); });
 }
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/thread_pool.h"
+#include "base/cores.h"
 #include "fabric/threads/mailroom.h"
 #include "fabric/threads/shared_sum.h"
 
