@@ -1,53 +1,10 @@
 #include "model/network/onednn/onednn.h"
 
 #include <algorithm>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace freshet::model::network {
 
 std::shared_ptr<Context> MakeContext() { return std::make_shared<Context>(); }
-
-#ifdef _OPENMP
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) {
-  if (threads != before_) omp_set_num_threads(threads);
-}
-ThreadScope::~ThreadScope() {
-  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
-}
-#else
-ThreadScope::ThreadScope(int) {}
-ThreadScope::~ThreadScope() = default;
-#endif
-
-void InParallel(std::size_t count, std::size_t cost_each, RangeWork work) {
-#ifdef _OPENMP
-  constexpr std::size_t kWorthIt = 1 << 15;  // floats: waking threads costs some microseconds
-  const auto threads = static_cast<std::size_t>(omp_get_max_threads());
-  if (threads > 1 && count > 1 && count * cost_each >= kWorthIt) {
-#pragma omp parallel
-    {
-      const auto team = static_cast<std::size_t>(omp_get_num_threads());
-      const auto me = static_cast<std::size_t>(omp_get_thread_num());
-      const std::size_t first = count * me / team, last = count * (me + 1) / team;
-      if (first < last) work(first, last);
-    }
-    return;
-  }
-#endif
-  (void)cost_each;
-  if (count > 0) work(0, count);
-}
-
-void AddInto(float* to, const float* from, std::size_t count) {
-  constexpr std::size_t kPiece = 4096;
-  InParallel((count + kPiece - 1) / kPiece, kPiece, [&](std::size_t first, std::size_t last) {
-    const std::size_t end = std::min(last * kPiece, count);
-#pragma omp simd
-    for (std::size_t i = first * kPiece; i < end; ++i) to[i] += from[i];
-  });
-}
 
 Dims DimsOf(std::size_t rows, const Shape& shape) {
   Dims dims{static_cast<std::int64_t>(rows)};
