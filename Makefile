@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-cluster test-slow bench bench-serve bench-network bench-fabric bench-scaling format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -51,9 +51,10 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/hosts.py
 	@/usr/bin/python3 -B tests/cluster/faults.py
 
-test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
 	@/usr/bin/python3 bench/convergence.py
+	@build/release/bench/network_bench walk
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
@@ -76,6 +77,10 @@ bench-network: build  ## measures networks: beside PyTorch, beside their own con
 	@scripts/install-deps --bench
 	@cmake --build --preset release -j $(JOBS) --target network_bench
 	@/usr/bin/python3 bench/network_bench.py
+
+bench-beside: build  ## measures networks on a quiet machine, beside busy programs and in a container (needs root)
+	@cmake --build --preset release -j $(JOBS) --target network_bench
+	@/usr/bin/python3 bench/beside.py
 
 bench-fabric: build  ## measures sums over workers: beside Open MPI, MPICH and Gloo, and the machine's memory
 	@scripts/install-deps --bench

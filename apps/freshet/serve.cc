@@ -3,6 +3,7 @@
 
 #include "base/metrics.h"
 #include "deploy_flags.h"
+#include "model/network/network.h"
 #include "model_flags.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
@@ -180,6 +181,7 @@ Result<std::vector<Named>> LoadAll(Door& door, const ServeFlags& flags, optimize
     all.push_back({name, TRY(model::LoadModel(door.files, path, memory)), own});
   }
   if (!flags.cold.empty()) all.push_back({flags.cold, TRY(ColdModel(flags, memory)), method});
+  for (const auto& served : all) model::network::WarnOfSlowLayers(*served.trained.model, door.log);
   if (all.empty())
     return Error{Code::kInvalid,
                  "nothing to serve: give a model file, or --cold NAME for one that starts with no data"};

@@ -5,6 +5,7 @@
 
 #include "fabric/threads/threads_fabric.h"
 #include "model/model_file.h"
+#include "model/network/network.h"
 #include "train/lbfgs_trainer.h"
 
 namespace freshet::cli {
@@ -57,6 +58,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
     source = TRY(input.Open(env, description));
   }
   outcome.model = TRY(model::Model::Make(start.config));
+  if (view != nullptr) model::network::WarnOfSlowLayers(*outcome.model, door.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
   // Who exchanges parameters keeps nothing beside them.
   outcome.parameters = TRY(outcome.model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));

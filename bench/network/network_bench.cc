@@ -7,8 +7,9 @@
 //   network_bench alone NET BATCH THREADS ROUNDS              these alone
 //   network_bench forward NET ROWS FILE                       weights, rows and scores as floats, for another program
 //   network_bench images DIRECTORY COUNT SIZE                 a folder of JPEG files to train on
-//   network_bench machine                                     what figures depend on
-//   network_bench --tiny                                      checks answers at small sizes; times say nothing
+//   network_bench walk [tiny]                                 convolutions of all kinds; fails where one is far too
+//   slow network_bench machine                                     what figures depend on network_bench --tiny checks
+//   answers at small sizes; times say nothing
 
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +28,7 @@
 #include "peak.h"
 #include "tiny.h"
 #include "trained.h"
+#include "walk.h"
 
 namespace freshet::bench {
 namespace {
@@ -169,6 +171,33 @@ Result<void> ImagesMode(const Arguments& arguments) {
   return WriteImages(arguments[0], Number(arguments[1]), Number(arguments[2]));
 }
 
+// A kernel that is far slower than others for the same work is the library's reference, or something like it. What
+// oneDNN has for groups of few channels is matrix products of few columns, which are slow too; a reference is slower
+// yet.
+Result<void> WalkMode(const Arguments& arguments) {
+  constexpr double kMost = 10, kMostOfGroups = 100;
+  base::SystemClock clock;
+  const bool tiny = !arguments.empty();
+  std::vector<Walked> walked = TRY(WalkConvolutions(tiny, clock));
+  const auto cost = [](const Walked& one) { return one.seconds / one.work; };
+  std::sort(walked.begin(), walked.end(), [&](const Walked& a, const Walked& b) { return cost(a) < cost(b); });
+  const double best = cost(walked.front());
+  Json worst;
+  std::string slow;
+  for (const Walked& one : walked) {
+    const double times = cost(one) / best;
+    worst[one.groups == 1              ? "one group"
+          : one.groups == one.channels ? "a group a channel"
+                                       : "groups"] = {{"times", times}, {"what", one.Name()}};
+    if (times > (one.groups == 1 ? kMost : kMostOfGroups)) slow += Str("\n  ", Fixed(times, 1), " times: ", one.Name());
+  }
+  const Json json = {
+      {"convolutions", walked.size()}, {"median", cost(walked[walked.size() / 2]) / best}, {"worst", worst}};
+  std::cout << json.dump() << std::endl;
+  if (slow.empty() || tiny) return {};
+  return Error{Code::kInvalid, Str("for their work, these take far longer than the best convolution:", slow)};
+}
+
 Result<void> MachineMode(const Arguments&) {
   const Machine machine = ThisMachine();
   const Json json = {{"cpu", machine.cpu},     {"cores", machine.cores},   {"compiler", machine.compiler},
@@ -185,9 +214,9 @@ struct Mode {
   Result<void> (*run)(const Arguments& arguments);
 };
 constexpr Mode kModes[] = {
-    {"step", 3, 5, StepMode},       {"predict", 3, 3, PredictMode}, {"compare", 4, 4, CompareMode},
-    {"alone", 4, 4, AloneMode},     {"forward", 3, 3, ForwardMode}, {"images", 3, 3, ImagesMode},
-    {"machine", 0, 0, MachineMode}, {"--tiny", 0, 0, TinyMode},
+    {"step", 3, 5, StepMode},   {"predict", 3, 3, PredictMode}, {"compare", 4, 4, CompareMode},
+    {"alone", 4, 4, AloneMode}, {"forward", 3, 3, ForwardMode}, {"images", 3, 3, ImagesMode},
+    {"walk", 0, 1, WalkMode},   {"machine", 0, 0, MachineMode}, {"--tiny", 0, 0, TinyMode},
 };
 
 int Main(const Arguments& arguments) {

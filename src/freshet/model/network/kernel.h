@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -48,6 +49,7 @@ struct KernelSpec {
   std::size_t number = 0;  // of the layer in its graph
   std::size_t rows = 1;
   bool training = false;
+  bool worthwhile = false;  // there is enough to do for several threads, whether there are any or not
   std::vector<Shape> inputs;
   std::vector<Layout> layouts;  // of the inputs
   std::vector<bool> wanted;     // of which inputs the gradient is wanted
@@ -78,6 +80,7 @@ class Kernel {
   Layout output;
   std::size_t saved = 0, forward_scratch = 0, backward_scratch = 0;  // bytes
   bool needs_input = true, needs_output = false;                     // in Backward
+  std::vector<std::string> slow;  // what it computes by a kernel that the library has for comparison, not for use
 
   virtual void Forward(const Call& call) = 0;
   // Writes (not adds) the wanted input gradients; adds to the gradient of the layer's blocks.

@@ -28,14 +28,16 @@ struct NetworkKept final : Workspace::Kept {
 
 class Network final : public Model {
  public:
-  Network(const ModelConfig& config, const Loss& loss, Graph graph, std::vector<Facts> facts)
-      : Model(config, loss), graph_(std::move(graph)), facts_(std::move(facts)) {
+  Network(const ModelConfig& config, const Loss& loss, Graph graph, std::vector<Facts> facts,
+          std::vector<std::string> slow)
+      : Model(config, loss), graph_(std::move(graph)), facts_(std::move(facts)), slow_(std::move(slow)) {
     const Facts& answer = facts_[static_cast<std::size_t>(graph_.heads[0].layer)];
     steps_ = graph_.target == Target::kNext ? static_cast<std::size_t>(answer.shape[0]) : 1;
     width_ = static_cast<std::size_t>(facts_[0].elements());
   }
 
   const Graph& graph() const { return graph_; }
+  const std::vector<std::string>& slow() const { return slow_; }
   std::vector<optimize::Block> Blocks() const override { return network::Blocks(facts_); }
   bool Supervised() const override { return graph_.target != Target::kInput; }
   Result<void> Prepare(Parameters&, const Batch& batch) const override {
@@ -255,6 +257,7 @@ class Network final : public Model {
 
   const Graph graph_;
   const std::vector<Facts> facts_;
+  const std::vector<std::string> slow_;
   std::size_t steps_ = 1, width_ = 0;
 };
 
@@ -277,13 +280,23 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
     return Error{Code::kInvalid, Str("a network whose target is its input needs the squared loss, not ", config.loss)};
   if (graph.target == Target::kNext && config.loss != "softmax")
     return Error{Code::kInvalid, Str("a network of sequences needs the softmax loss, not ", config.loss)};
-  TRY(Program::Compile(graph, {.rows = 1, .training = true}));  // so that nothing is left that could fail later
-  return std::unique_ptr<Model>(std::make_unique<Network>(config, loss, std::move(graph), std::move(facts)));
+  // So that nothing is left that could fail later. Which kernels there are hardly depends on the number of rows.
+  const auto program = TRY(Program::Compile(graph, {.rows = 1, .training = true}));
+  return std::unique_ptr<Model>(
+      std::make_unique<Network>(config, loss, std::move(graph), std::move(facts), program->slow()));
 }
 
 const Graph* GraphOf(const Model& model) {
   const auto* const network = dynamic_cast<const Network*>(&model);
   return network == nullptr ? nullptr : &network->graph();
+}
+
+void WarnOfSlowLayers(const Model& model, base::Log& log) {
+  const auto* const network = dynamic_cast<const Network*>(&model);
+  if (network == nullptr) return;
+  for (const std::string& what : network->slow())
+    log.Warn("slow_layer", "what", what, "why",
+             "oneDNN has no fast kernel for this shape; another number of channels may have one");
 }
 
 }  // namespace freshet::model::network

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/log.h"
 #include "model/model.h"
 #include "model/network/graph.h"
 
@@ -13,5 +14,8 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
 
 // The graph of a model that is a network; null for others.
 const Graph* GraphOf(const Model& model);
+
+// Says so of everything in it that the library can compute only very slowly (Program::slow).
+void WarnOfSlowLayers(const Model& model, base::Log& log);
 
 }  // namespace freshet::model::network

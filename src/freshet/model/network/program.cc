@@ -37,6 +37,7 @@ struct View {
 // One kernel, with all it works on.
 struct Step {
   int layer = 0;
+  int threads = 1;
   std::unique_ptr<Kernel> kernel;
   std::vector<int> inputs;  // values
   int output = 0;           // value
@@ -63,7 +64,6 @@ class CompiledProgram final : public Program {
       return Error{Code::kInvalid, "network: a program needs at least one row and one thread"};
     FindPorts();
     context_ = MakeContext();
-    const ThreadScope scope(options_.threads);
     TRY(MakeSteps());
     SettleGradients();
     PlanMemory();
@@ -77,17 +77,18 @@ class CompiledProgram final : public Program {
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   std::size_t arena_bytes() const override { return plan_.bytes(); }
+  const std::vector<std::string>& slow() const override { return slow_; }
 
   void Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs,
                const Draw& draw) override {
     CHECK(inputs.size() == inputs_.size());
-    const ThreadScope scope(options_.threads);
     given_.assign(inputs.begin(), inputs.end());
     draw_ = draw;
     for (Step& step : steps_) {
       Gather(step);
       Call call = CallOf(step, parameters);
       call.scratch = Place(step.forward_scratch);
+      const ThreadScope scope(step.threads);
       const Timer timer(clock_, seconds_[At(step.layer)].forward);
       step.kernel->Forward(call);
     }
@@ -107,7 +108,6 @@ class CompiledProgram final : public Program {
                 std::span<float* const> input_gradients, const Finished& finished) override {
     CHECK(options_.training);
     CHECK(!options_.input_gradients || input_gradients.size() == inputs_.size());
-    const ThreadScope scope(options_.threads);
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
       if (!step->backward) continue;
       Gather(*step);
@@ -126,6 +126,7 @@ class CompiledProgram final : public Program {
           for (Index b = step->blocks; b-- > 0;) finished(step->first_block + b);
       };
       if (finished) call.finished = std::ref(tell);
+      const ThreadScope scope(step->threads);
       const Timer timer(clock_, seconds_[At(step->layer)].backward);
       step->kernel->Backward(call);
       for (Index k = 0; k < step->inputs.size(); ++k)
@@ -249,6 +250,22 @@ class CompiledProgram final : public Program {
     return {};
   }
 
+  // Waking threads and waiting for them takes as long as a million of operations or two: what is over sooner is done by
+  // one thread. That must not depend on how many there are, or results would.
+  bool Worthwhile(int layer) const {
+    constexpr double kLeast = 4e6, kOfANumber = 32;  // operations; a number that is read or written costs some
+    double numbers = static_cast<double>(facts_[At(layer)].elements());
+    for (const int input : graph_.layers[At(layer)].inputs)
+      numbers += static_cast<double>(facts_[At(input)].elements());
+    return (facts_[At(layer)].flops + kOfANumber * numbers) * static_cast<double>(options_.rows) >= kLeast;
+  }
+
+  // Of a batch's statistics oneDNN sums as many parts as there are threads, and results would depend on their number:
+  // batch norm has one.
+  int ThreadsFor(int layer) const {
+    return Worthwhile(layer) && graph_.layers[At(layer)].op != Op::kBatchNorm ? options_.threads : 1;
+  }
+
   KernelSpec SpecOf(int layer, const std::vector<int>& inputs) const {
     KernelSpec spec;
     spec.context = context_;
@@ -257,6 +274,7 @@ class CompiledProgram final : public Program {
     spec.rows = options_.rows;
     spec.training = options_.training;
     spec.output = facts_[At(layer)].shape;
+    spec.worthwhile = Worthwhile(layer);
     for (const int input : inputs) {
       const View& view = views_[At(input)];
       spec.inputs.push_back(view.shape);
@@ -272,7 +290,11 @@ class CompiledProgram final : public Program {
     if (fused != kNone) spec.activation = &graph_.layers[At(fused)];
     Step step;
     step.layer = layer;
+    step.threads = ThreadsFor(layer);
+    const ThreadScope scope(step.threads);  // kernels are made for a number of threads
     step.kernel = TRY(MakeKernel(spec));
+    for (const std::string& what : step.kernel->slow)
+      slow_.push_back(Str("layer ", Quoted(spec.layer->name), ": ", what));
     step.first_block = first_block;
     step.blocks = facts_[At(layer)].blocks.size();
     Finish(std::move(step), spec, inputs, facts_[At(layer)].shape, At(layer));
@@ -283,6 +305,8 @@ class CompiledProgram final : public Program {
     const KernelSpec spec = SpecOf(layer, {layer});
     Step step;
     step.layer = layer;
+    step.threads = ThreadsFor(layer);
+    const ThreadScope scope(step.threads);
     step.kernel = TRY(MakePlain(spec));
     const View before = views_[At(layer)];
     Finish(std::move(step), spec, {layer}, facts_[At(layer)].shape, At(layer));
@@ -393,6 +417,7 @@ class CompiledProgram final : public Program {
   std::vector<View> views_;  // by layer
   std::vector<Step> steps_;
   std::vector<int> output_values_;
+  std::vector<std::string> slow_;
   ArenaPlan plan_;
   std::unique_ptr<std::byte, FreeDeleter> arena_;
 

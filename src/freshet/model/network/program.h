@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,7 +31,8 @@ struct Draw {
 // Parameters: those of the whole graph, block after block in the order of layers (optimize::Parameters made from
 // Blocks); only plain copies are kept: kernels that like another order make it anew in every call, so that no copy is
 // ever stale.
-// Threads: a program belongs to one thread at a time; its kernels use `threads` of OpenMP's.
+// Threads: a program belongs to one thread at a time; its kernels use `threads` of OpenMP's, those that have little to
+// do one.
 class Program {
  public:
   struct Options {
@@ -55,6 +57,9 @@ class Program {
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
   virtual std::size_t arena_bytes() const = 0;
+  // What is computed a hundred times slower than it could be, since the library has no better kernel for it:
+  // "layer 'conv2': the gradient of its weights (ref:any)".
+  virtual const std::vector<std::string>& slow() const = 0;
 
   // `inputs` must stay as they are until Backward is done. What is in Output(i) holds until the next call.
   virtual void Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs,

@@ -1,34 +1,18 @@
 // Convolution: oneDNN's direct kernels in the layouts they like best. Weights are plain in the parameters; the kernels'
 // own order is made anew in every call, which costs a fraction of a percent of the convolution itself.
+//
+// Backward takes the layouts of forward, which are there already, as long as oneDNN has a fast kernel for them. For
+// some numbers of channels it has none but its reference, a thousand times slower: then it is asked for layouts of its
+// own choice, and what is there is brought into these.
 
-#include "model/network/onednn/onednn.h"
+#include "model/network/onednn/weight_gradient.h"
 
 namespace freshet::model::network {
 namespace {
 
 using Forward_ = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
-using BackwardWeights = dnnl::convolution_backward_weights;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-
-// A tensor in the layout a primitive wants, made from another when they differ.
-struct Wanted {
-  Desc desc;
-  Reorder reorder;  // none when nothing is to be done
-  std::size_t at = 0;
-
-  Wanted() = default;
-  Wanted(const std::shared_ptr<Context>& context, const Desc& have, const Desc& want, Places& places) : desc(want) {
-    if (have == want) return;
-    reorder = Reorder(context, have, want);
-    at = places.Take(want.get_size());
-  }
-  const void* Get(const void* have, std::byte* places) {
-    if (!reorder) return have;
-    reorder.Run(have, places + at);
-    return places + at;
-  }
-};
 
 class ConvolutionKernel final : public Kernel {
  public:
@@ -51,6 +35,7 @@ class ConvolutionKernel final : public Kernel {
     const Forward_::primitive_desc forward(Forward_::desc(prop, kDirect, Any(source), Any(weights), bias_desc,
                                                           Any(result), strides, dilates, pad, pad_end),
                                            attributes, context->engine);
+    Note(forward.impl_info_str(), "its output");
     output = LayoutOf(forward.dst_desc());
     Places keep, here;
     source_ = Wanted(context, DescOf(spec.layouts[0]), forward.src_desc(), spec.training ? keep : here);
@@ -73,26 +58,20 @@ class ConvolutionKernel final : public Kernel {
       activation_ = Activation(context, *spec.activation, forward.dst_desc());
     }
     Places back;
-    const BackwardWeights::primitive_desc by_weights(
-        BackwardWeights::desc(kDirect, forward.src_desc(), Any(weights), bias_desc, forward.dst_desc(), strides,
-                              dilates, pad, pad_end),
-        Attributes(), context->engine, forward);
-    if (by_weights.diff_weights_desc() != plain_) to_plain_ = Reorder(context, by_weights.diff_weights_desc(), plain_);
-    gradient_place_ = back.Take(by_weights.diff_weights_desc().get_size());
-    plain_place_ = back.Take(plain_.get_size());
-    bias_place_ = back.Take(static_cast<std::size_t>(layer_.outputs) * sizeof(float));
-    by_weights_place_ = back.Take(by_weights.scratchpad_desc().get_size());
-    by_weights_ = Primitive(context, BackwardWeights(by_weights));
-    by_weights_.Bind(DNNL_ARG_SRC, by_weights.src_desc());
-    by_weights_.Bind(DNNL_ARG_DIFF_DST, by_weights.diff_dst_desc());
-    by_weights_.Bind(DNNL_ARG_DIFF_WEIGHTS, by_weights.diff_weights_desc());
-    if (has_bias_) by_weights_.Bind(DNNL_ARG_DIFF_BIAS, bias_desc);
-    by_weights_.Bind(DNNL_ARG_SCRATCHPAD, by_weights.scratchpad_desc());
+    by_weights_ = WeightGradient(context, {source, weights, bias, result, strides, dilates, pad, pad_end, has_bias_},
+                                 forward, spec.worthwhile, back);
+    Note(by_weights_.implementation(), "the gradient of its weights");
 
     if (spec.wanted[0]) {
-      const BackwardData::primitive_desc by_data(
-          BackwardData::desc(kDirect, Any(source), Any(weights), forward.dst_desc(), strides, dilates, pad, pad_end),
-          Attributes(), context->engine, forward);
+      const auto choose_by_data = [&](const Desc& to) {
+        return BackwardData::primitive_desc(
+            BackwardData::desc(kDirect, Any(source), Any(weights), to, strides, dilates, pad, pad_end), Attributes(),
+            context->engine, forward);
+      };
+      BackwardData::primitive_desc by_data = choose_by_data(forward.dst_desc());
+      if (IsReference(by_data)) by_data = choose_by_data(Any(result));
+      Note(by_data.impl_info_str(), "the gradient of its input");
+      deltas_by_data_ = Wanted(context, forward.dst_desc(), by_data.diff_dst_desc(), back);
       weights_back_ = Wanted(context, plain_, by_data.weights_desc(), back);
       if (by_data.diff_src_desc() != DescOf(spec.layouts[0])) {
         from_data_ = Reorder(context, by_data.diff_src_desc(), DescOf(spec.layouts[0]));
@@ -119,14 +98,17 @@ class ConvolutionKernel final : public Kernel {
 
   void Backward(const Call& call) override {
     if (activation_) activation_.Backward(call.output, call.output_gradient);
-    WeightGradient(call);
+    auto& blocks = call.gradient->blocks;
+    by_weights_.Run(source_.reorder ? call.saved + source_.at : static_cast<const void*>(call.inputs[0]),
+                    call.output_gradient, call.scratch, blocks[call.block],
+                    has_bias_ ? &blocks[call.block + 1] : nullptr);
     if (call.finished) call.finished();
     if (!by_data_) return;
     float* const wanted = call.input_gradients[0];
     void* const place = from_data_ ? static_cast<void*>(call.scratch + data_place_) : wanted;
     by_data_.Set(DNNL_ARG_DIFF_SRC, place);
     by_data_.Set(DNNL_ARG_WEIGHTS, weights_back_.Get(call.parameters->Row(call.block, 0), call.scratch));
-    by_data_.Set(DNNL_ARG_DIFF_DST, call.output_gradient);
+    by_data_.Set(DNNL_ARG_DIFF_DST, deltas_by_data_.Get(call.output_gradient, call.scratch));
     by_data_.Set(DNNL_ARG_SCRATCHPAD, call.scratch + by_data_place_);
     by_data_.Run();
     if (from_data_) from_data_.Run(place, wanted);
@@ -144,42 +126,20 @@ class ConvolutionKernel final : public Kernel {
     attributes.set_post_ops(after);
   }
 
-  // Straight into the gradient buffer where layout and emptiness allow.
-  void WeightGradient(const Call& call) {
-    optimize::BlockGradient& weights = call.gradient->blocks[call.block];
-    const bool direct = !to_plain_ && weights.empty();
-    void* const place = direct ? static_cast<void*>(weights.memory().data()) : call.scratch + gradient_place_;
-    by_weights_.Set(DNNL_ARG_SRC, source_.reorder ? call.saved + source_.at : static_cast<const void*>(call.inputs[0]));
-    by_weights_.Set(DNNL_ARG_DIFF_DST, call.output_gradient);
-    by_weights_.Set(DNNL_ARG_DIFF_WEIGHTS, place);
-    auto* const bias = reinterpret_cast<float*>(call.scratch + bias_place_);
-    if (has_bias_) by_weights_.Set(DNNL_ARG_DIFF_BIAS, bias);
-    by_weights_.Set(DNNL_ARG_SCRATCHPAD, call.scratch + by_weights_place_);
-    by_weights_.Run();
-    if (has_bias_) AddGradient(call.gradient->blocks[call.block + 1], bias);
-    if (direct) {
-      weights.SetFull();
-    } else if (!to_plain_) {
-      AddGradient(weights, static_cast<const float*>(place));
-    } else if (weights.empty()) {
-      to_plain_.Run(place, weights.memory().data());
-      weights.SetFull();
-    } else {
-      to_plain_.Run(place, call.scratch + plain_place_);
-      AddGradient(weights, reinterpret_cast<const float*>(call.scratch + plain_place_));
-    }
+  void Note(std::string_view implementation, std::string_view what) {
+    if (implementation.starts_with("ref")) slow.push_back(Str(what, " (", implementation, ")"));
   }
 
   const Layer& layer_;
   const bool has_bias_;
   Desc plain_;
-  Wanted source_, weights_, weights_back_;
+  Wanted source_, weights_, deltas_by_data_, weights_back_;
   bool source_kept_ = false;
-  Primitive forward_, by_weights_, by_data_;
-  Reorder to_plain_, from_data_;
+  Primitive forward_, by_data_;
+  WeightGradient by_weights_;
+  Reorder from_data_;
   Activation activation_;
-  std::size_t forward_place_ = 0, gradient_place_ = 0, plain_place_ = 0, bias_place_ = 0, by_weights_place_ = 0;
-  std::size_t data_place_ = 0, by_data_place_ = 0;
+  std::size_t forward_place_ = 0, data_place_ = 0, by_data_place_ = 0;
 };
 
 }  // namespace

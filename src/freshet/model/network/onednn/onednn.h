@@ -99,6 +99,30 @@ class Places {
   std::size_t bytes_ = 0;
 };
 
+// A tensor in the layout a primitive wants, made from another when they differ.
+struct Wanted {
+  Desc desc;
+  Reorder reorder;  // none when nothing is to be done
+  std::size_t at = 0;
+
+  Wanted() = default;
+  Wanted(const std::shared_ptr<Context>& context, const Desc& have, const Desc& want, Places& places) : desc(want) {
+    if (have == want) return;
+    reorder = Reorder(context, have, want);
+    at = places.Take(want.get_size());
+  }
+  const void* Get(const void* have, std::byte* places) {
+    if (!reorder) return have;
+    reorder.Run(have, places + at);
+    return places + at;
+  }
+};
+
+// Has oneDNN nothing for this but the kernel by which it tests the others?
+inline bool IsReference(const dnnl::primitive_desc_base& chosen) {
+  return std::string_view(chosen.impl_info_str()).starts_with("ref");
+}
+
 // Puts `values` into the gradient of a block: overwrites when it is empty, else adds.
 void AddGradient(optimize::BlockGradient& block, const float* values);
 
