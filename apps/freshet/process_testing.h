@@ -88,6 +88,8 @@ class Process {
   }
 
   pid_t pid() const { return pid_; }
+  // What has been written to standard error so far.
+  std::string said() const { return scratch_.Read(name_ + ".err"); }
   bool Running() {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;

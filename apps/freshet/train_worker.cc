@@ -105,7 +105,10 @@ Result<Outcome> WorkWith(Door& door, const Start& start, data::Description& desc
   if (processes) TRY(start.trace->CompareClocks(collectives));
   auto outcome = Work(door, start, description, memory, pool, std::move(source), &collectives, trace,
                       fabric.rank() == 0 ? &view : nullptr);
-  // Who was told to stop was told so together with all others, and can still meet them.
+  // Who was told to stop was told so together with all others, and can still meet them. Nobody ends before all have
+  // kept what there is: mpirun ends all others when the first has.
+  if (!outcome.ok() && outcome.error().code == Code::kStopped)
+    TRY(collectives.Barrier().While("waiting for all to keep what there is"));
   if (processes && (outcome.ok() || outcome.error().code == Code::kStopped)) {
     const auto gathered = start.trace->Gather(collectives);
     if (outcome.ok()) TRY(gathered);
