@@ -43,6 +43,8 @@ struct Workspace {
   // Called by LossAndGradient when a block's gradient is complete, in the order in which that happens (networks: from
   // the last layer to the first), so that it can travel while the rest is computed.
   std::function<void(std::size_t block)> finished;
+  // Asked between the layers of a network: false ends the call at once, and what it wrote is worth nothing.
+  std::function<bool()> goes_on;
   // What a kind of model keeps from call to call.
   struct Kept {
     virtual ~Kept() = default;

@@ -110,7 +110,7 @@ Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine,
   step_ = world_.optimizer.step();
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = step_});
   const double weight = TRY(Agree(mine));
-  if (everyone_dry_) return 0.0;
+  if (everyone_dry_ || stop_agreed_) return 0.0;
   const fabric::Fabric& fabric = world_.collectives.fabric();
   const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
   const double loss = TRY(Update(piece, mine, weight, scores));
@@ -121,13 +121,15 @@ Result<double> Strategy::Step(const data::Batch& piece, const data::Batch& mine,
   return loss;
 }
 
+Result<bool> Strategy::StepDry() {
+  const data::Batch nothing;
+  TRY(Step(nothing, nothing, {}));
+  return everyone_dry_;
+}
+
 Result<void> Strategy::EndEpoch() {
-  if (!options_.whole) {
-    const data::Batch nothing;
-    do {
-      TRY(Step(nothing, nothing, {}));
-    } while (!everyone_dry_);
-  }
+  if (!options_.whole)
+    while (!TRY(StepDry())) continue;
   return Settle();
 }
 

@@ -80,8 +80,11 @@ class Strategy {
   // This worker's share of a piece.
   data::Batch Share(const data::Batch& piece) const;
   // One or several updates from a piece: `mine` is this worker's share (perhaps augmented, perhaps empty), `piece` all
-  // that is known of it. Writes the scores of mine and returns its summed loss.
+  // that is known of it. Writes the scores of mine and returns its summed loss. When it is agreed to stop, no update is
+  // made, and everything is as it was.
   Result<double> Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
+  // Takes part in a step of those who still have rows; true when nobody has any.
+  Result<bool> StepDry();
   // The end of an epoch: takes part in the steps of those who still have rows, then brings all to the same parameters.
   Result<void> EndEpoch();
   // Brings all to the same parameters, for a checkpoint or an evaluation.

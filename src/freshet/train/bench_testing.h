@@ -26,6 +26,17 @@ struct Plan {
   int threads = 1;
   int stop_at = 0;  // set the stop flag when progress is told the nth time; 0: never
   bool by_lbfgs = false;
+  bool clock_runs = false;  // by a second with every look, so that progress is told after every update
+};
+
+class RunningClock final : public base::Clock {
+ public:
+  Duration Now() const override { return now_ += std::chrono::seconds(1); }
+  Duration Wall() const override { return Now(); }
+  void Sleep(Duration duration) override { now_ += duration; }
+
+ private:
+  mutable Duration now_{0};
 };
 
 // How a run ended: everything that must be the same for two runs to be called the same.
@@ -68,7 +79,9 @@ class Bench {
   Result<void> TryRun(const Plan& plan, base::Files& through, Outcome& outcome) {
     base::Log log(clock, [](std::string_view) {});
     base::ThreadPool pool(plan.threads);
-    const base::Env env{through, clock, log, pool, faults};
+    RunningClock running;
+    base::Clock& hands = plan.clock_runs ? static_cast<base::Clock&>(running) : clock;
+    const base::Env env{through, hands, log, pool, faults};
     optimize::HeapMemory memory;
     data::Description description;
     data::ReaderOptions reading;

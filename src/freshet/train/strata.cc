@@ -38,8 +38,9 @@ void Strata::Arrange() {
   waiting_ = {};
 }
 
-double Strata::Train(base::Executor& executor, const model::Factorization& model, optimize::Parameters& parameters,
-                     optimize::Optimizer& optimizer, int epoch, double progress, double progress_end) {
+std::optional<double> Strata::Train(base::Executor& executor, const model::Factorization& model,
+                                    optimize::Parameters& parameters, optimize::Optimizer& optimizer, int epoch,
+                                    double progress, double progress_end, const std::function<bool()>& goes_on) {
   if (!waiting_.empty()) {
     waiting_.insert(waiting_.end(), arranged_.begin(), arranged_.end());
     Arrange();
@@ -53,6 +54,7 @@ double Strata::Train(base::Executor& executor, const model::Factorization& model
   base::Random random(seed_ + static_cast<std::uint64_t>(epoch), "order of diagonals");
   for (std::size_t i = kSides; i > 1; --i) std::swap(diagonals[i - 1], diagonals[random.Below(i)]);
   for (std::size_t round = 0; round < kSides; ++round) {
+    if (goes_on && !goes_on()) return std::nullopt;
     const double now = progress + (progress_end - progress) * static_cast<double>(round) / kSides;
     executor.Run(static_cast<int>(kSides), [&](int side) {
       const auto mine = static_cast<std::size_t>(side);

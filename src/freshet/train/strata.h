@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/executor.h"
@@ -24,9 +26,11 @@ class Strata {
   void Clear();
 
   // One pass over all ratings; returns the summed loss of predictions made before each update. `epoch` and `progress`
-  // (at the beginning and the end of this pass) choose the order of diagonals and the rate.
-  double Train(base::Executor& executor, const model::Factorization& model, optimize::Parameters& parameters,
-               optimize::Optimizer& optimizer, int epoch, double progress, double progress_end);
+  // (at the beginning and the end of this pass) choose the order of diagonals and the rate. `goes_on` is asked between
+  // diagonals; when it says no, nothing is returned, and parameters are in the midst of the pass.
+  std::optional<double> Train(base::Executor& executor, const model::Factorization& model,
+                              optimize::Parameters& parameters, optimize::Optimizer& optimizer, int epoch,
+                              double progress, double progress_end, const std::function<bool()>& goes_on = {});
 
  private:
   void Arrange();

@@ -54,8 +54,8 @@ TEST(Strata, GiveTheSameForAnyNumberOfThreads) {
       for (const model::Rating& rating : RandomRatings(1, 3000)) strata.Add(rating);
       double loss = 0;
       for (int epoch = 0; epoch < 3; ++epoch)
-        loss = strata.Train(pool, world.model(), *world.parameters, *world.optimizer, epoch, epoch / 3.0,
-                            (epoch + 1) / 3.0);
+        loss = *strata.Train(pool, world.model(), *world.parameters, *world.optimizer, epoch, epoch / 3.0,
+                             (epoch + 1) / 3.0);
       checksums.push_back(world.parameters->Checksum());
       losses.push_back(loss);
       EXPECT_EQ(world.optimizer->step(), 9000u);
@@ -83,10 +83,10 @@ TEST(Strata, TrainOnEveryRatingOnce) {
   Strata strata(7);
   for (const model::Rating& rating : ratings) strata.Add(rating);
   EXPECT_EQ(strata.size(), 1000u);
-  EXPECT_NEAR(strata.Train(pool, world.model(), *world.parameters, *still, 0, 0, 1), expected, 1e-4 * expected);
+  EXPECT_NEAR(*strata.Train(pool, world.model(), *world.parameters, *still, 0, 0, 1), expected, 1e-4 * expected);
   for (const model::Rating& rating : ratings) strata.Add(rating);  // more may come between passes
   EXPECT_EQ(strata.size(), 2000u);
-  EXPECT_NEAR(strata.Train(pool, world.model(), *world.parameters, *still, 1, 0, 1), 2 * expected, 1e-4 * expected);
+  EXPECT_NEAR(*strata.Train(pool, world.model(), *world.parameters, *still, 1, 0, 1), 2 * expected, 1e-4 * expected);
 }
 
 TEST(Strata, KnowTheirMean) {

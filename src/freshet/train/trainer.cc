@@ -94,18 +94,23 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(optimizer_.Follow(parameters_));
   if (options_.batch > 1 && options_.strategy == nullptr) s.gradient = TRY(model_.NewGradient(s.memory));
   s.workspace.threads = env_.executor.width();
+  s.workspace.goes_on = options_.batch > 1 ? [this] { return GoesOn(); } : std::function<bool()>();
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
-  s.started = s.checkpointed = env_.clock.Now();
+  s.started = s.checkpointed = s.told = env_.clock.Now();
   s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
   for (; s.epoch < options_.epochs && !s.report.stopped_early; ++s.epoch) {
-    s.wanted = env_.clock.Now();
-    data::RowSource* const rows = TRY(SourceFor(source, s.epoch));
-    s.measured = env_.clock.Now();
-    TRY(Epoch(*rows));
-    TRY(Join());
-    Measure();
+    if (!s.learned) {
+      s.wanted = env_.clock.Now();
+      const auto rows = SourceFor(source, s.epoch);
+      TRY(StopTogether(rows.ok() ? Result<void>() : rows.error()));
+      s.measured = env_.clock.Now();
+      TRY(Epoch(*rows.value()));
+      TRY(Join());
+      Measure();
+      s.learned = true;
+    }
     s.report.epochs = s.epoch + 1;
     s.report.last_epoch = s.seen;
     if (s.epoch == 0) s.progressive = s.seen;
@@ -116,7 +121,10 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
     }
     if (options_.hold_out.any()) {
-      TRY(EvaluateHeldOut(source));
+      const auto evaluated = EvaluateHeldOut(source);
+      if (!evaluated.ok() && evaluated.error().code == Code::kStopped && !options_.checkpoint_path.empty())
+        TRY(SaveCheckpoint());
+      TRY(evaluated);
       const bool better = s.report.held_out_losses.size() == 1 || s.report.held_out->loss() < s.best_loss;
       if (better) {
         s.best_loss = s.report.held_out->loss();
@@ -132,9 +140,10 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     TRY(Rebalance(source));
     s.seen = Evaluation(TaskOf(model_, description_));
     s.position = {};
+    s.learned = false;
     if (!options_.checkpoint_path.empty()) {
       ++s.epoch;  // what is saved goes on with the next epoch
-      TRY(SaveCheckpoint({}));
+      TRY(SaveCheckpoint());
       --s.epoch;
     }
     const bool stop = options_.strategy == nullptr ? Stopping() : options_.strategy->stop_agreed();
@@ -183,7 +192,10 @@ Result<void> Trainer::BuildCache(data::RowSource& source) {
   State& s = *state_;
   TRY(source.Seek({}));
   auto writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
-  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) { return writer->Append(rows); }));
+  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+    if (Stopping()) return Stopped();
+    return writer->Append(rows);
+  }));
   TRY(writer->Close(description_));
   s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
   return {};
@@ -216,9 +228,11 @@ Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   const auto work = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
+    s.position = rows.end;
+    s.length_known = source.Fraction(rows.end).has_value();
     if (direct) {
-      SetProgress(ProgressAt(source, rows.begin));
-      TRY(TrainBatch(batch));
+      const double progress = ProgressAt(source, rows.begin);
+      TRY(TrainLot({.rows = batch, .due = batch.rows, .from = progress, .to = progress}));
     } else {
       if (s.window.size() == 0) s.window_begin = ProgressAt(source, rows.begin);
       for (std::size_t r = 0; r < batch.rows; ++r)
@@ -227,10 +241,15 @@ Result<void> Trainer::EpochInOrder(data::RowSource& source) {
     }
     return AfterBlock(source, rows.end);
   };
+  TRY(TrainRestOfLot());
   data::PrefetchStats stats;
   TRY(DriveFor(env_, model_, source, work, options_.prefetch, &stats));
   if (stats.blocks > 0) s.report.wait_seconds = s.report.wait_seconds.value_or(0) + base::Seconds(stats.waited);
-  return TrainWindow(ProgressAt(source, s.position), true);
+  const std::uint64_t rows = s.report.rows;
+  const double progress = ProgressAt(source, s.position);
+  TRY(TrainWindow(progress, true));
+  if (s.report.rows > rows) Show(progress);
+  return {};
 }
 
 }  // namespace freshet::train

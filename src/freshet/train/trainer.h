@@ -55,11 +55,12 @@ struct TrainOptions {
   std::string scratch_directory = "/tmp";
   std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
-  strategy::Strategy* strategy = nullptr;         // one of several workers, who meet by it; null: alone
-  base::Trace* trace = nullptr;                   // what is done when; null: nobody wants to know
-  std::string fingerprint;                        // of what must be the same when a run is resumed
-  std::function<void(const Progress&)> progress;  // after every block; called from training threads, one at a time
-  const std::atomic<bool>* stop = nullptr;        // set: checkpoint and return kStopped
+  strategy::Strategy* strategy = nullptr;  // one of several workers, who meet by it; null: alone
+  base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
+  std::string fingerprint;                 // of what must be the same when a run is resumed
+  // After every block, and within one every half second; called from training threads, one at a time.
+  std::function<void(const Progress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // set: checkpoint and return kStopped
 };
 
 struct Report {
@@ -109,6 +110,7 @@ class Trainer {
 
  private:
   struct State;
+  struct Lot;
   Result<void> Epoch(data::RowSource& source);
   Result<void> EpochInOrder(data::RowSource& source);
   Result<void> EpochShared(data::RowSource& source);
@@ -117,8 +119,11 @@ class Trainer {
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
+  Result<void> TrainRestOfLot();
+  Result<void> TrainLot(const Lot& rows);
   double TrainRows(const data::Batch& batch, std::span<float> scores);
-  double TrainStep(const data::Batch& batch, std::span<float> scores);
+  std::optional<double> TrainStep(const data::Batch& batch, std::span<float> scores);
+  Result<std::optional<double>> Update(const data::Batch& piece, const data::Batch& mine, bool alone);
   void SetProgress(double progress);
   std::size_t StepRows() const;
   bool ReadsAll() const { return options_.strategy == nullptr || options_.strategy->options().whole; }
@@ -133,16 +138,26 @@ class Trainer {
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
-  void Show(std::optional<double> fraction);
+  Result<void> AfterUpdate();
+  Result<void> SaveOrStop(base::Clock::Duration now, bool may_save);
+  double ProgressOfLot() const;
+  void Show(double fraction);
+  void TellIfLate(double fraction);
+  bool GoesOn();
+  void Ask();
   bool Stopping() const;
   Error Stopped() const;
   void Measure();
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
   Result<void> BuildCache(data::RowSource& source);
   Result<void> EvaluateHeldOut(data::RowSource& source);
+  Result<void> PredictHeldRows(data::RowSource& source, Evaluation& held);
+  Result<void> PredictHeldRatings(data::RowSource& source, Evaluation& held);
+  bool GoesOnEvaluating();
+  Result<void> StopTogether(const Result<void>& mine);
   Result<void> DriveAll(data::RowSource& source, const data::BlockWork& work);
   Result<void> CollectHeldRatings(data::RowSource& source);
-  Result<void> SaveCheckpoint(const data::Position& position);
+  Result<void> SaveCheckpoint();
   Result<bool> LoadCheckpoint();
   Error Diverged() const;
 

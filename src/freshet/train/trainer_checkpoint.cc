@@ -25,7 +25,7 @@ std::string FirstDifference(const std::string& then, const std::string& now) {
 
 }  // namespace
 
-Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
+Result<void> Trainer::SaveCheckpoint() {
   State& s = *state_;
   const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
   TRY(env_.faults.Hit("checkpoint.save"));
@@ -40,9 +40,11 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   if (!s.cuts.empty()) json["cuts"] = s.cuts;
   json["fingerprint"] = options_.fingerprint;
   json["epoch"] = s.epoch;
-  json["position"] = ToJson(position);
+  json["learned"] = s.learned;
+  json["position"] = ToJson(s.position);
   json["windows"] = s.windows;
   json["window_begin"] = s.window_begin;
+  if (s.lot.due > 0) json["lot"] = {s.lot.due, s.lot.done, s.lot.from, s.lot.to};
   json["step"] = optimizer_.step();
   json["seen"] = s.seen.Save();
   json["progressive"] = s.progressive.Save();
@@ -63,7 +65,10 @@ Result<void> Trainer::SaveCheckpoint(const data::Position& position) {
   model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors);
   model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors);
   if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors);
-  s.window.Save(tensors);
+  const data::Batch left =
+      s.lot.due == 0 ? s.window.batch() : s.lot.rows.Slice(s.lot.done - s.lot.before, s.lot.rows.rows);
+  std::vector<std::uint32_t> offsets;
+  Window::Save(left, offsets, tensors);
   description_.Save(metadata, tensors, storage);
   TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
     TRY(data::WriteTensors(file, tensors, metadata));
@@ -92,9 +97,14 @@ Result<bool> Trainer::LoadCheckpoint() {
       return unusable(Str("written by ", json.value("workers", 0), " workers, now ", workers));
     if (json.contains("cuts")) s.cuts = json.at("cuts").get<data::Cuts>();
     s.epoch = json.at("epoch");
+    s.learned = json.value("learned", false);
     s.position = PositionFrom(json.at("position"));
     s.windows = json.at("windows");
     s.window_begin = json.at("window_begin");
+    if (json.contains("lot")) {
+      const Json& lot = json.at("lot");
+      s.lot = {.due = lot.at(0), .done = lot.at(1), .from = lot.at(2), .to = lot.at(3)};
+    }
     if (!s.seen.Load(json.at("seen")) || !s.progressive.Load(json.at("progressive")))
       return unusable("its sums are damaged");
     s.best_loss = json.at("best_loss");

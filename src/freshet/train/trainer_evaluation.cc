@@ -1,59 +1,88 @@
 // How good a model is: on the rows a run holds out, and on any source.
 
 #include "data/drive.h"
+#include "train/slices.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {
 namespace {
 
-// Predicts the rows of a batch and adds how good that was to `sums`.
-void AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
-                    model::Workspace& workspace, std::vector<float>& scores, Evaluation& sums) {
-  scores.resize(batch.rows * model.scores());
-  model.Predict(parameters, batch, workspace, scores);
-  sums.Add(batch, scores, model.LossOf(parameters, batch, workspace, scores));
+constexpr std::size_t kNetworkRows = 32;  // what a network predicts at once
+
+// Predicts the rows of a batch and adds how good that was to `sums`. kStopped as soon as `goes_on` says no.
+Result<void> AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
+                            model::Workspace& workspace, std::vector<float>& scores, Evaluation& sums) {
+  for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
+    end = SliceEnd(model, batch, begin, kNetworkRows);
+    const data::Batch slice = batch.Slice(begin, end);
+    scores.resize(slice.rows * model.scores());
+    model.Predict(parameters, slice, workspace, scores);
+    if (workspace.goes_on && !workspace.goes_on()) return Error{Code::kStopped, "stopped"};
+    sums.Add(slice, scores, model.LossOf(parameters, slice, workspace, scores));
+  }
+  return {};
 }
 
 }  // namespace
 
+// kStopped, on all workers, when one of them was told to stop meanwhile.
 Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   State& s = *state_;
   const base::Span span(options_.trace, "evaluate", base::Trace::kTraining, {.step = optimizer_.step()});
   s.report.held_out.reset();  // before another takes as much memory
   Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
-  model::Workspace workspace;
-  workspace.threads = env_.executor.width();
-  std::vector<float> scores;
-  if (Stratified()) {
-    if (!s.held_all) TRY(CollectHeldRatings(source));
-    for (const model::Rating& rating : s.held_ratings) {
-      const std::uint32_t offsets[] = {0, 2}, indices[] = {rating.user, rating.item};
-      const float values[] = {1, 1};
-      data::Batch batch;
-      batch.rows = 1;
-      batch.labels = &rating.label;
-      batch.offsets = offsets;
-      batch.indices = indices;
-      batch.values = values;
-      AddPredictions(model_, parameters_, batch, workspace, scores, held);
-    }
-  } else {
-    Window kept(description_.dense, description_.view.any() ? s.augment->width() : description_.features);
-    TRY(DriveAll(source, [&](data::Rows& block) -> Result<void> {
-      Standardise(description_, block);
-      const data::Batch batch = block.batch();
-      kept.Clear();
-      for (std::size_t r = 0; r < batch.rows; ++r)
-        if (options_.hold_out.Holds(batch, r)) kept.Add(batch, r);
-      AddPredictions(model_, parameters_, kept.batch(), workspace, scores, held);
-      return {};
-    }));
-  }
+  const auto evaluated = Stratified() ? PredictHeldRatings(source, held) : PredictHeldRows(source, held);
+  TRY(StopTogether(evaluated));
   if (!ReadsAll()) TRY(JoinEvaluation(held));
   if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
   s.report.held_out_losses.push_back(held.loss());
   s.report.held_out = std::move(held);
   return {};
+}
+
+Result<void> Trainer::PredictHeldRows(data::RowSource& source, Evaluation& held) {
+  State& s = *state_;
+  model::Workspace workspace;
+  workspace.threads = env_.executor.width();
+  workspace.goes_on = [this] { return GoesOnEvaluating(); };
+  std::vector<float> scores;
+  Window kept(description_.dense, description_.view.any() ? s.augment->width() : description_.features);
+  return DriveAll(source, [&](data::Rows& block) -> Result<void> {
+    if (!GoesOnEvaluating()) return Stopped();
+    Standardise(description_, block);
+    const data::Batch batch = block.batch();
+    kept.Clear();
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      if (options_.hold_out.Holds(batch, r)) kept.Add(batch, r);
+    return AddPredictions(model_, parameters_, kept.batch(), workspace, scores, held);
+  });
+}
+
+Result<void> Trainer::PredictHeldRatings(data::RowSource& source, Evaluation& held) {
+  State& s = *state_;
+  if (!s.held_all) TRY(CollectHeldRatings(source));
+  model::Workspace workspace;
+  std::vector<float> scores;
+  constexpr std::size_t kAtOnce = 4096;  // between two looks at the clock
+  for (std::size_t i = 0; i < s.held_ratings.size(); ++i) {
+    if (i % kAtOnce == 0 && !GoesOnEvaluating()) return Stopped();
+    const model::Rating& rating = s.held_ratings[i];
+    const std::uint32_t offsets[] = {0, 2}, indices[] = {rating.user, rating.item};
+    const float values[] = {1, 1};
+    data::Batch batch;
+    batch.rows = 1;
+    batch.labels = &rating.label;
+    batch.offsets = offsets;
+    batch.indices = indices;
+    batch.values = values;
+    TRY(AddPredictions(model_, parameters_, batch, workspace, scores, held));
+  }
+  return {};
+}
+
+bool Trainer::GoesOnEvaluating() {
+  TellIfLate((state_->epoch + 1.0) / options_.epochs);
+  return !Stopping();
 }
 
 // Everything once more, from the cache if there is one.
@@ -70,12 +99,12 @@ Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, con
   Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
   workspace.threads = env.executor.width();
+  workspace.goes_on = [stop] { return stop == nullptr || !stop->load(std::memory_order_relaxed); };
   std::vector<float> scores;
   TRY(DriveFor(env, model, source, [&](data::Rows& rows) -> Result<void> {
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
+    if (!workspace.goes_on()) return Error{Code::kStopped, "stopped"};
     Standardise(description, rows);
-    AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
-    return {};
+    return AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
   }));
   return sums;
 }

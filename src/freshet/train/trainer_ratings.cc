@@ -28,21 +28,27 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     const std::uint64_t rows = s.strata.size();
     CountRead();
     const auto begun = env_.clock.Now();
-    const double loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch,
-                                       (s.epoch + from) / options_.epochs, (s.epoch + to) / options_.epochs);
+    const double begin = (s.epoch + from) / options_.epochs, end = (s.epoch + to) / options_.epochs;
+    const auto goes_on = [&] {
+      TellIfLate(begin);
+      return !Stopping();
+    };
+    const auto loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch, begin, end, goes_on);
+    if (!loss) return Stopped();  // the pass is made again: the last checkpoint is from before it
     s.wanted = env_.clock.Now();
     s.report.update_seconds += base::Seconds(s.wanted - begun);
     if (options_.trace != nullptr)
       options_.trace->Add("compute", base::Trace::kTraining, begun, s.wanted, {.step = optimizer_.step()});
     const bool squared = model_.loss().name() == "squared";
-    s.seen.AddLoss(rows, loss, squared ? 2 * loss : 0);
+    s.seen.AddLoss(rows, *loss, squared ? 2 * *loss : 0);
     s.report.rows += rows;
     if (!std::isfinite(s.seen.total_loss())) return Diverged();
     return {};
   };
   const auto finish = [&]() -> Result<void> {
     s.position = {};
-    Show(1);
+    s.length_known = true;
+    Show((s.epoch + 1.0) / options_.epochs);
     return {};
   };
   if (s.strata_whole) {
@@ -64,7 +70,10 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
       else
         s.strata.Add(RatingOf(batch, r));
     }
-    if (s.strata.size() < options_.most_ratings) return {};
+    if (s.strata.size() < options_.most_ratings) {
+      TellIfLate(ProgressAt(source, s.position));
+      return SaveOrStop(env_.clock.Now(), true);  // of what was trained on; the ratings gathered since are read again
+    }
     const double to = source.Fraction(rows.end).value_or(0);
     flushed = true;
     TRY(train(from, to));
@@ -85,6 +94,7 @@ Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
   State& s = *state_;
   s.held_ratings.clear();
   TRY(DriveAll(source, [&](data::Rows& rows) -> Result<void> {
+    if (!GoesOnEvaluating()) return Stopped();
     const data::Batch batch = rows.batch();
     for (std::size_t r = 0; r < batch.rows; ++r)
       if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));

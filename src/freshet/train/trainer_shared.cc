@@ -23,8 +23,8 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     TRY(PrepareBlock(rows));
     if (parameters_.rows(0) >= kSharedWeights) return {};
     const std::lock_guard lock(mutex);
-    optimizer_.SetProgress(ProgressAt(source, rows.begin));
-    TRY(TrainBatch(rows.batch()));
+    const double progress = ProgressAt(source, rows.begin);
+    TRY(TrainLot({.rows = rows.batch(), .due = rows.size(), .from = progress, .to = progress}));
     rows.ClearRows();  // nothing left for `work`
     return AfterBlock(source, rows.end);
   };

@@ -8,6 +8,14 @@
 
 namespace freshet::train {
 
+// Rows that are being learned from. A run can be saved or stopped in its midst.
+struct Trainer::Lot {
+  data::Batch rows = {};          // behind those that are due stand those that wait for more
+  std::size_t due = 0, done = 0;  // 0 due: there is no lot
+  std::size_t before = 0;         // so many of those done are not in `rows` any more
+  double from = 0, to = 0;        // the progress of training at the first and behind the last
+};
+
 // What a Trainer remembers while it runs; private to trainer*.cc.
 struct Trainer::State {
   State(const model::Model& model, const data::Description& description, const TrainOptions& options)
@@ -17,8 +25,11 @@ struct Trainer::State {
         progressive(seen) {}
 
   int epoch = 0;
-  data::Position position;  // up to where this epoch's rows have been taken
+  data::Position position;   // up to where this epoch's rows have been taken
+  bool learned = false;      // all of this epoch's rows; what comes behind that is still to be done
+  bool length_known = true;  // of the source, so that progress has a fraction
   Window window;
+  Lot lot;
   double window_begin = 0;    // the progress of training when its first row was read
   std::uint64_t windows = 0;  // shuffled so far, names the random stream of the next
   Strata strata;
@@ -32,6 +43,7 @@ struct Trainer::State {
   std::vector<float> scores;
   optimize::HeapMemory memory;  // of `gradient` and `best`, which it outlives
   optimize::Gradient gradient;
+  bool given_up = false;  // the update that was being computed, for a stop
 
   Evaluation seen;         // this epoch, predicted before learned
   Evaluation progressive;  // the first epoch
@@ -48,7 +60,7 @@ struct Trainer::State {
   std::vector<double> rows_each;                // of each worker in the epoch that ended
   data::Cuts cuts;                              // of the input, when it was cut anew
   std::uint64_t saved_step = 0, part_step = 0;  // of the last checkpoint and the one before
-  base::Clock::Duration started{}, checkpointed{}, measured{};
+  base::Clock::Duration started{}, checkpointed{}, measured{}, told{};
   base::Clock::Duration wanted{};  // since when the next rows are waited for
   Report report;
 };

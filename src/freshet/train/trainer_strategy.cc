@@ -22,14 +22,29 @@ std::size_t Trainer::StepRows() const {
 // The end of an epoch: all have the same parameters, and know what all have seen.
 Result<void> Trainer::Join() {
   if (options_.strategy == nullptr) return {};
-  TRY(options_.strategy->EndEpoch());
   State& s = *state_;
+  for (bool dry = ReadsAll(); !dry;) {
+    Ask();
+    dry = TRY(options_.strategy->StepDry());
+    s.wanted = env_.clock.Now();
+    TRY(AfterUpdate());
+  }
+  TRY(options_.strategy->Settle());
   TRY(JoinEvaluation(s.seen));
   std::vector<double> mine(static_cast<std::size_t>(options_.strategy->size()), 0);
   mine[static_cast<std::size_t>(options_.strategy->rank())] = static_cast<double>(s.report.rows - s.joined_rows);
   s.rows_each = TRY(options_.strategy->Sum(mine));
   s.joined_rows += static_cast<std::uint64_t>(std::accumulate(s.rows_each.begin(), s.rows_each.end(), 0.0));
   s.report.rows = s.joined_rows;
+  return {};
+}
+
+// Of what each worker does by itself and can be stopped in: kStopped for all when one of them was.
+Result<void> Trainer::StopTogether(const Result<void>& mine) {
+  const bool stopped = !mine.ok() && mine.error().code == Code::kStopped;
+  if (!mine.ok() && !stopped) return mine;
+  const bool any = options_.strategy == nullptr ? stopped : TRY(options_.strategy->Sum({stopped ? 1.0 : 0.0}))[0] > 0;
+  if (any) return Stopped();
   return {};
 }
 

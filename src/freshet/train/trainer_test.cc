@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "model/network/description.h"
+#include "model/network/zoo.h"
 #include "train/bench_testing.h"
 
 namespace freshet::train {
@@ -195,8 +197,9 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
   ASSERT_GT(whole.told, 3);
   const std::string checkpoint = bench.scratch / "run.ckpt";
   plan.train.checkpoint_path = checkpoint;
-  int stops = 0;
-  for (int at = 1; at <= whole.told; ++at) {
+  int stops = 0, tries = 0;
+  const int stride = plan.clock_runs ? std::max(whole.told / 25, 1) : 1;  // a few of many updates
+  for (int at = 1; at <= whole.told; at += stride, ++tries) {
     SCOPED_TRACE(Str("stopped at ", at, " of ", whole.told));
     for (const std::string& name : {checkpoint, checkpoint + ".rows"}) (void)bench.files.Remove(name);
     plan.stop_at = at;
@@ -209,17 +212,17 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
     ExpectSame(bench.Run(plan), whole);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GE(stops, whole.told - 1);
+  EXPECT_GE(stops, tries - 1);
 
-  // Stopped again and again, after every single block.
+  // Stopped again and again, after every single block, or so late that an update of a network is done by then.
   for (const std::string& name : {checkpoint, checkpoint + ".rows"}) (void)bench.files.Remove(name);
-  plan.stop_at = 1;
+  plan.stop_at = plan.clock_runs ? 20 : 1;
   Outcome last = bench.Run(plan);
   for (int runs = 1; !last.ok() && runs < 3 * whole.told; ++runs) {
     ASSERT_EQ(last.code(), Code::kStopped) << last.error->text;
     last = bench.Run(plan);
   }
-  SCOPED_TRACE("stopped after every block");
+  SCOPED_TRACE("stopped again and again");
   ExpectSame(last, whole);
 }
 
@@ -273,6 +276,47 @@ TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedWithOtherModels) {
     SCOPED_TRACE(plan.model.kind);
     StopEverywhereAndGoOn(bench_, plan);
   }
+}
+
+TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedInTheMidstOfABlockOrAWindow) {
+  for (const std::size_t i : {1, 2, 3, 4}) {
+    const auto [name, change] = WaysOfTraining()[i];
+    SCOPED_TRACE(name);
+    Plan plan = Sea(90);
+    change(plan);
+    plan.clock_runs = true;
+    plan.train.epochs = std::min(plan.train.epochs, 2);
+    StopEverywhereAndGoOn(bench_, plan);
+  }
+  Plan sparse;
+  sparse.path = bench_.scratch.Write("few.svm", MeaninglessRows());
+  sparse.train.shuffle = true;
+  sparse.train.batch = 9;
+  sparse.clock_runs = true;
+  StopEverywhereAndGoOn(bench_, sparse);
+}
+
+TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedBetweenSlicesOfSingleRows) {
+  Plan clusters = Sea(1500);
+  clusters.model.kind = "kmeans";
+  clusters.model.loss = "squared";
+  clusters.model.clusters = 300;
+  clusters.chunk_bytes = 1 << 16;
+  clusters.clock_runs = true;
+  StopEverywhereAndGoOn(bench_, clusters);
+}
+
+TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedWithinAnUpdateOfANetwork) {
+  Plan plan = Sea(60);
+  plan.model.kind = "network";
+  plan.model.features = 3;
+  plan.model.network = ToToml(model::network::MakeZoo("mlp", {3}, 1, {.hidden = 4}).value());
+  plan.optimizer.kind = "momentum";
+  plan.optimizer.schedule.rate = 0.01;
+  plan.train.batch = 16;
+  plan.train.shuffle = true;
+  plan.clock_runs = true;  // told between layers: the stop comes in the midst of an update
+  StopEverywhereAndGoOn(bench_, plan);
 }
 
 TEST_F(TrainerTest, RunAgainAfterItsEndGivesTheSameWithoutTraining) {

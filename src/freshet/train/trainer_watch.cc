@@ -6,29 +6,60 @@
 
 namespace freshet::train {
 
-// Tells the world how far we are, and stops or checkpoints when it is time.
+// A block has been learned from, or waits in the window.
 Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Position& position) {
   State& s = *state_;
   s.position = position;
-  Show(source.Fraction(position));
-  bool due = base::Seconds(env_.clock.Now() - s.checkpointed) >= options_.checkpoint_seconds, stop = Stopping();
-  if (options_.strategy != nullptr) {  // all must do the same; who reads rows of its own saves at the end of an epoch
-    due = ReadsAll() && options_.strategy->save_agreed();
-    stop = ReadsAll() && options_.strategy->stop_agreed();
-  }
-  if (!options_.checkpoint_path.empty() && (stop || due)) {
+  s.length_known = source.Fraction(position).has_value();
+  const bool waiting = options_.shuffle && s.window.size() > 0;
+  Show(waiting ? s.window_begin : ProgressAt(source, position));
+  return SaveOrStop(env_.clock.Now(), true);
+}
+
+// At most so long is nothing told.
+constexpr double kTellSeconds = 0.5;
+
+Result<void> Trainer::AfterUpdate() {
+  State& s = *state_;
+  if (base::Seconds(s.wanted - s.told) >= kTellSeconds) Show(ProgressOfLot());
+  return SaveOrStop(s.wanted, s.lot.done < s.lot.due);  // a lot that is done is saved with its block
+}
+
+// How far training has come in the midst of a lot.
+double Trainer::ProgressOfLot() const {
+  const Lot& lot = state_->lot;
+  const double share = lot.due == 0 ? 1 : static_cast<double>(lot.done) / static_cast<double>(lot.due);
+  return lot.from + share * (lot.to - lot.from);
+}
+
+// What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
+void Trainer::Ask() {
+  const bool due = base::Seconds(env_.clock.Now() - state_->checkpointed) >= options_.checkpoint_seconds;
+  options_.strategy->Ask(Stopping(), due && options_.strategy->rank() == 0);
+}
+
+// Stops when it is time and, `may_save`, saves. Workers do so all after the same step.
+Result<void> Trainer::SaveOrStop(base::Clock::Duration now, bool may_save) {
+  State& s = *state_;
+  strategy::Strategy* const together = options_.strategy;
+  const bool stop = together == nullptr ? Stopping() : together->stop_agreed();
+  const bool due = together == nullptr ? base::Seconds(now - s.checkpointed) >= options_.checkpoint_seconds
+                                       : together->save_agreed();
+  if (!options_.checkpoint_path.empty() && (stop || (due && may_save))) {
     Measure();
     CountRead();
-    TRY(SaveCheckpoint(position));
-    if (options_.strategy != nullptr) options_.strategy->Forget();
+    TRY(SaveCheckpoint());
+    if (together != nullptr) together->Forget();
     s.wanted = env_.clock.Now();
   }
   if (stop) return Stopped();
   return {};
 }
 
-void Trainer::Show(std::optional<double> fraction) {
+// `fraction` is of the whole training.
+void Trainer::Show(double fraction) {
   State& s = *state_;
+  s.told = env_.clock.Now();
   if (!options_.progress) return;
   Progress progress;
   progress.epoch = s.epoch;
@@ -39,17 +70,29 @@ void Trainer::Show(std::optional<double> fraction) {
   progress.rmse = s.seen.rmse();
   progress.total_loss = s.seen.total_loss();
   progress.weight = s.seen.weight();
-  if (fraction) progress.fraction = (s.epoch + *fraction) / options_.epochs;
-  progress.seconds = base::Seconds(env_.clock.Now() - s.started);
+  if (s.length_known) progress.fraction = fraction;
+  progress.seconds = base::Seconds(s.told - s.started);
   options_.progress(progress);
+}
+
+// Asked within a long update: goes on unless somebody wants us to stop, and tells the world meanwhile.
+bool Trainer::GoesOn() {
+  State& s = *state_;
+  TellIfLate(ProgressOfLot());
+  if (Stopping()) s.given_up = true;
+  return !s.given_up;
+}
+
+void Trainer::TellIfLate(double fraction) {
+  if (base::Seconds(env_.clock.Now() - state_->told) >= kTellSeconds) Show(fraction);
 }
 
 bool Trainer::Stopping() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
 
 Error Trainer::Stopped() const {
-  return {Code::kStopped,
-          Str("stopped after ", state_->report.rows, " rows",
-              options_.checkpoint_path.empty() ? "" : Str("; checkpoint written to ", options_.checkpoint_path))};
+  const std::string& path = options_.checkpoint_path;
+  return {Code::kStopped, Str("stopped after ", state_->report.rows, " rows",
+                              path.empty() || !env_.files.Exists(path) ? "" : Str("; checkpoint written to ", path))};
 }
 
 // Rows are ready to be learned from: until now they were waited for.

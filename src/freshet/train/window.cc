@@ -6,8 +6,9 @@ namespace freshet::train {
 namespace {
 
 template <class T>
-void SaveArray(const char* name, const data::Buffer<T>& array, std::vector<data::Tensor>& tensors) {
-  tensors.push_back({Str("window.", name), data::TensorFile::TypeOf<T>(), {array.size()}, std::as_bytes(array.span())});
+void SaveArray(const char* name, const T* values, std::size_t count, std::vector<data::Tensor>& tensors) {
+  const std::span<const T> array(values, values == nullptr ? 0 : count);
+  tensors.push_back({Str("window.", name), data::TensorFile::TypeOf<T>(), {array.size()}, std::as_bytes(array)});
 }
 
 template <class T>
@@ -53,15 +54,18 @@ void Window::DropFront(std::size_t count) {
   std::swap(rows_, other_);
 }
 
-void Window::Save(std::vector<data::Tensor>& tensors) const {
-  SaveArray("labels", rows_.labels, tensors);
-  SaveArray("weights", rows_.weights, tensors);
-  SaveArray("samples", rows_.samples, tensors);
-  SaveArray("times", rows_.times, tensors);
-  SaveArray("offsets", rows_.offsets, tensors);
-  SaveArray("indices", rows_.indices, tensors);
-  SaveArray("values", rows_.values, tensors);
-  SaveArray("dense", rows_.dense, tensors);
+void Window::Save(const data::Batch& rows, std::vector<std::uint32_t>& offsets, std::vector<data::Tensor>& tensors) {
+  offsets.assign(1, 0);
+  const std::uint32_t first = rows.sparse() ? rows.offsets[0] : 0;
+  for (std::size_t r = 0; rows.sparse() && r < rows.rows; ++r) offsets.push_back(rows.offsets[r + 1] - first);
+  SaveArray("labels", rows.labels, rows.rows, tensors);
+  SaveArray("weights", rows.weights, rows.rows, tensors);
+  SaveArray("samples", rows.samples, rows.rows, tensors);
+  SaveArray("times", rows.times, rows.rows, tensors);
+  SaveArray("offsets", offsets.data(), offsets.size(), tensors);
+  SaveArray("indices", rows.sparse() ? rows.indices + first : nullptr, offsets.back(), tensors);
+  SaveArray("values", rows.sparse() ? rows.values + first : nullptr, offsets.back(), tensors);
+  SaveArray("dense", rows.dense, rows.rows * rows.width, tensors);
 }
 
 Result<void> Window::Load(const data::TensorFile& file) {

@@ -22,7 +22,8 @@ class Window {
   void DropFront(std::size_t count);
   void Clear() { rows_.ClearRows(); }
 
-  void Save(std::vector<data::Tensor>& tensors) const;  // borrows from this
+  // Rows as tensors (of a window or of what is left of it), which borrow from them and from `offsets`; and back.
+  static void Save(const data::Batch& rows, std::vector<std::uint32_t>& offsets, std::vector<data::Tensor>& tensors);
   Result<void> Load(const data::TensorFile& file);
 
  private:

@@ -81,21 +81,23 @@ TEST(Window, ShufflesWholeRowsTheSameForTheSameStream) {
   }
 }
 
-TEST(Window, ComesBackFromAFileAsItWas) {
+TEST(Window, ComesBackFromAFileAsItWasOrWithoutItsFirstRows) {
   const base::ScratchDirectory scratch;
   base::PosixFiles files;
   for (const bool dense : {false, true})
-    for (const std::size_t count : {0, 1, 9}) {
+    for (const auto& [count, first] :
+         std::vector<std::pair<std::size_t, std::size_t>>{{0, 0}, {1, 0}, {9, 0}, {9, 4}}) {
       const Window window = Filled(count, dense);
       std::vector<data::Tensor> tensors;
-      window.Save(tensors);
+      std::vector<std::uint32_t> offsets;
+      Window::Save(window.batch().Slice(first, count), offsets, tensors);
       ASSERT_TRUE(base::WriteAtomic(files, scratch / "w", [&](base::OutputFile& file) {
                     return data::WriteTensors(file, tensors, {});
                   }).ok());
       Window back = Filled(4, dense);  // what it held before is forgotten
       ASSERT_TRUE(back.Load(data::TensorFile::Read(files, scratch / "w").value()).ok());
-      ASSERT_EQ(back.size(), count);
-      for (std::size_t i = 0; i < count; ++i) ExpectRow(back.batch(), i, i);
+      ASSERT_EQ(back.size(), count - first);
+      for (std::size_t i = 0; i < back.size(); ++i) ExpectRow(back.batch(), i, first + i);
     }
 }
 

@@ -53,7 +53,7 @@ class Network final : public Model {
       const Batch part = batch.Slice(begin, begin + size);
       Program& program = Get(workspace, size, false);
       const float* const input = Dense(part, workspace);
-      program.Forward(parameters, {&input, 1}, {});
+      if (!program.Forward(parameters, {&input, 1}, {}, workspace.goes_on)) return;
       CopyScores(program, size, out.subspan(begin * scores(), size * scores()));
     }
   }
@@ -74,14 +74,15 @@ class Network final : public Model {
                          std::span<float> out) const override {
     Program& program = Get(workspace, batch.rows, true);
     const float* const input = Dense(batch, workspace);
-    program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples});
+    if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
+      return 0;
     CopyScores(program, batch.rows, out);
     double loss = 0;
     for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
       const double of_head = HeadLoss(program, h, batch, input);
       if (h == 0) loss = of_head;
     }
-    program.Backward(parameters, gradient, {}, workspace.finished);
+    program.Backward(parameters, gradient, {}, workspace.finished, workspace.goes_on);
     return loss;
   }
 

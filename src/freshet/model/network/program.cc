@@ -79,12 +79,13 @@ class CompiledProgram final : public Program {
   std::size_t arena_bytes() const override { return plan_.bytes(); }
   const std::vector<std::string>& slow() const override { return slow_; }
 
-  void Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs,
-               const Draw& draw) override {
+  bool Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs, const Draw& draw,
+               const GoesOn& goes_on) override {
     CHECK(inputs.size() == inputs_.size());
     given_.assign(inputs.begin(), inputs.end());
     draw_ = draw;
     for (Step& step : steps_) {
+      if (goes_on && !goes_on()) return false;
       Gather(step);
       Call call = CallOf(step, parameters);
       call.scratch = Place(step.forward_scratch);
@@ -92,6 +93,7 @@ class CompiledProgram final : public Program {
       const Timer timer(clock_, seconds_[At(step.layer)].forward);
       step.kernel->Forward(call);
     }
+    return true;
   }
 
   std::span<const float> Output(std::size_t i) const override {
@@ -104,12 +106,13 @@ class CompiledProgram final : public Program {
     return {Floats(value.gradient), value.gradient ? value.layout.floats() : 0};
   }
 
-  void Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
-                std::span<float* const> input_gradients, const Finished& finished) override {
+  bool Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
+                std::span<float* const> input_gradients, const Finished& finished, const GoesOn& goes_on) override {
     CHECK(options_.training);
     CHECK(!options_.input_gradients || input_gradients.size() == inputs_.size());
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
       if (!step->backward) continue;
+      if (goes_on && !goes_on()) return false;
       Gather(*step);
       Call call = CallOf(*step, parameters);
       call.gradient = &gradient;
@@ -135,6 +138,7 @@ class CompiledProgram final : public Program {
                   values_[At(step->inputs[k])].layout.floats());
       if (finished) tell();
     }
+    return true;
   }
 
   void Measure(base::Clock* clock) override {

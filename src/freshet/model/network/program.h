@@ -49,6 +49,8 @@ class Program {
   };
   // Called when the gradient of a block is complete, in backward order.
   using Finished = std::function<void(std::size_t block)>;
+  // Asked before every layer, where it is given: false ends the call, and what it wrote is worth nothing.
+  using GoesOn = std::function<bool()>;
 
   static Result<std::unique_ptr<Program>> Compile(const Graph& graph, const Options& options);
   virtual ~Program() = default;
@@ -61,15 +63,17 @@ class Program {
   // "layer 'conv2': the gradient of its weights (ref:any)".
   virtual const std::vector<std::string>& slow() const = 0;
 
-  // `inputs` must stay as they are until Backward is done. What is in Output(i) holds until the next call.
-  virtual void Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs,
-                       const Draw& draw) = 0;
+  // `inputs` must stay as they are until Backward is done. What is in Output(i) holds until the next call. False when
+  // it was ended by `goes_on`.
+  virtual bool Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs, const Draw& draw,
+                       const GoesOn& goes_on = {}) = 0;
   virtual std::span<const float> Output(std::size_t i) const = 0;
   // Where the loss's derivative by Output(i) is to be put before Backward.
   virtual std::span<float> OutputGradient(std::size_t i) = 0;
   // Adds to the gradient of the parameters; with options.input_gradients, writes those of the input ports.
-  virtual void Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
-                        std::span<float* const> input_gradients, const Finished& finished) = 0;
+  virtual bool Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
+                        std::span<float* const> input_gradients, const Finished& finished,
+                        const GoesOn& goes_on = {}) = 0;
 
   // Seconds spent in each layer since Measure, forward and backward, for benchmarks. What was fused counts for the
   // layer that took it in. Null: measures nothing.
