@@ -3,6 +3,7 @@
 #include "data/drive.h"
 #include "input_flags.h"
 #include "model/model_file.h"
+#include "train/slices.h"
 #include "train/trainer.h"
 #include "verb.h"
 
@@ -51,19 +52,25 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto source = TRY(input.Open(env, trained.description));
   model::Workspace workspace;
   workspace.threads = env.executor.width();
+  workspace.goes_on = [&] { return door.GoOn().ok(); };
   std::vector<float> scores;
   std::string text;
+  constexpr std::size_t kNetworkRows = 32;  // what a network predicts at once
   const auto write_all = [&](base::OutputFile& out) {
     return train::DriveFor(env, *trained.model, *source, [&](data::Rows& rows) -> Result<void> {
       TRY(door.GoOn());
       train::Standardise(trained.description, rows);
       const data::Batch batch = rows.batch();
       const std::size_t k = trained.model->scores();
-      scores.resize(batch.rows * k);
-      trained.model->Predict(trained.parameters, batch, workspace, scores);
       text.clear();
-      for (std::size_t r = 0; r < batch.rows; ++r)
-        AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
+      for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
+        end = train::SliceEnd(*trained.model, batch, begin, kNetworkRows);
+        scores.resize((end - begin) * k);
+        trained.model->Predict(trained.parameters, batch.Slice(begin, end), workspace, scores);
+        TRY(door.GoOn());
+        for (std::size_t r = 0; r < end - begin; ++r)
+          AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
+      }
       return out.Write(text);
     });
   };

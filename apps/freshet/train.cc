@@ -162,7 +162,7 @@ std::string Fingerprint(const base::Settings& settings) {
   const Names free = {
       "out",   "test",       "curve",     "json",          "quiet", "threads", "checkpoint", "checkpoint-seconds",
       "fresh", "scratch",    "bad-rows",  "max-bad-rows",  "cache", "rank",    "world",      "rendezvous",
-      "job",   "token-file", "heartbeat", "shared-memory", "trace", "fabric",  "tls"};
+      "job",   "token-file", "heartbeat", "shared-memory", "trace", "fabric",  "tls",        "workers"};
   return Without(free, settings.Effective());
 }
 
@@ -213,6 +213,18 @@ Result<void> CheckTogether(base::Files& files, const TrainFlags& flags) {
   return {};
 }
 
+// What is read, for whoever resumes the run. When a file was written does not matter, only what is in it; of what
+// cannot be looked at twice (a pipe) nothing is known.
+std::string Account(base::Files& files, const std::vector<std::string>& patterns) {
+  const auto accounts = LookAt(files, patterns);
+  if (!accounts.ok()) return "";
+  std::string lines;
+  for (const FileAccount& file : accounts.value())
+    lines += Str(file.path, " of ", Grouped(file.bytes), file.folder ? " files" : " bytes", ", checksum ",
+                 file.checksum, "\n");
+  return lines;
+}
+
 // Before anything is read: all have the same settings and the same files.
 Result<void> CompareWorkers(Door& door, const TrainFlags& flags, const base::Settings& settings, Members& members) {
   TRY(AgreeOnSettings(members, "settings", Common(flags, settings)));
@@ -258,7 +270,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   start.batch = flags.workers.GlobalBatch(flags.batch);
   const data::Description& description = start.description;
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
-  start.fingerprint = Fingerprint(settings);
+  start.fingerprint = Str(Fingerprint(settings), "rows of an update = ", start.batch, "\n");
+  if (!flags.checkpoint.empty()) start.inputs = Account(door.files, flags.input.data);
   if (members != nullptr) {
     TRY(AgreeOnSettings(*members, "what they begin with", Common(start)));
     if (!start.whole) source = nullptr;  // a worker opens its part of it

@@ -29,6 +29,7 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
   options.checkpoint_path = flags.checkpoint;
   options.checkpoint_seconds = flags.checkpoint_seconds;
   options.fingerprint = start.fingerprint;
+  options.inputs = start.inputs;
   options.stop = &door.stop;
   return options;
 }

@@ -48,7 +48,7 @@ struct Start {
   data::Description description = {};
   model::ModelConfig config = {};
   const optimize::Parameters* weights = nullptr;  // of an earlier model
-  std::string fingerprint = {};
+  std::string fingerprint = {}, inputs = {};      // what must be the same when a run is resumed
   bool whole = true;
   std::uint64_t batch = 1;
   TrainTrace* trace = nullptr;

@@ -23,6 +23,9 @@ class RowsByPlace {
   // So many rows that stand, evenly, from one byte to another.
   void Add(std::uint64_t begin, std::uint64_t end, std::uint64_t rows);
   void Clear() { rows_.assign(rows_.size(), 0); }
+  void Set(const std::vector<double>& rows) {  // as counted before; of other places they mean nothing
+    if (rows.size() == rows_.size()) rows_ = rows;
+  }
   const std::vector<double>& rows() const { return rows_; }
 
  private:

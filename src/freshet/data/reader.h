@@ -39,6 +39,9 @@ class Reader final : public RowSource {
 
   std::optional<std::uint64_t> bytes() const override { return chunks_->bytes(); }
   std::vector<double> RowsWhere() const override { return where_ ? where_->rows() : std::vector<double>(); }
+  void SetRowsWhere(const std::vector<double>& rows) override {
+    if (where_) where_->Set(rows);
+  }
   Result<void> CutAt(const Cuts& cuts) override { return chunks_->CutAt(cuts); }
 
   std::uint64_t bad_rows() const override { return bad_rows_.count(); }

@@ -29,6 +29,7 @@ class RowSource {
   // parts from the next pass on.
   virtual std::optional<std::uint64_t> bytes() const { return std::nullopt; }
   virtual std::vector<double> RowsWhere() const { return {}; }
+  virtual void SetRowsWhere(const std::vector<double>& rows) { (void)rows; }  // of a pass that goes on; after Seek
   virtual Result<void> CutAt(const Cuts& cuts) {
     (void)cuts;
     return Error{Code::kInvalid, "these rows cannot be cut into parts of bytes"};

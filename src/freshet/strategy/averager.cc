@@ -38,7 +38,7 @@ Result<void> Averager::MatchRows() {
 }
 
 void Averager::Begin() {
-  if (momentum_ == 0) return;
+  if (momentum_ == 0 || !before_.empty()) return;  // it goes on where an earlier run was
   packed_.clear();
   Pack(world_.parameters);
   before_ = packed_;

@@ -9,7 +9,9 @@
 #include "base/thread_pool.h"
 #include "data/generate.h"
 #include "data/reader.h"
+#include "fabric/collectives.h"
 #include "model/model_file.h"
+#include "strategy/strategy.h"
 #include "train/lbfgs_trainer.h"
 #include "train/trainer.h"
 
@@ -26,7 +28,8 @@ struct Plan {
   int threads = 1;
   int stop_at = 0;  // set the stop flag when progress is told the nth time; 0: never
   bool by_lbfgs = false;
-  bool clock_runs = false;  // by a second with every look, so that progress is told after every update
+  strategy::StrategyOptions strategy;  // of several workers
+  bool clock_runs = false;             // by a second with every look, so that progress is told after every update
 };
 
 class RunningClock final : public base::Clock {
@@ -70,13 +73,25 @@ class Bench {
 
   Outcome Run(const Plan& plan, base::Files& through) {
     Outcome outcome;
-    auto result = TryRun(plan, through, outcome);
+    auto result = TryRun(plan, through, outcome, nullptr);
     if (!result.ok()) outcome.error = result.error();
     return outcome;
   }
 
+  // The same as one of several workers. Rank 0 alone is told how it goes, and told to stop by plan.stop_at.
+  Outcome RunAs(fabric::Fabric& fabric, const Plan& plan) {
+    Outcome outcome;
+    fabric::Collectives collectives(fabric);
+    auto result = TryRun(plan, files, outcome, &collectives);
+    if (!result.ok()) {
+      outcome.error = result.error();
+      fabric.Abort(result.error());
+    }
+    return outcome;
+  }
+
  private:
-  Result<void> TryRun(const Plan& plan, base::Files& through, Outcome& outcome) {
+  Result<void> TryRun(const Plan& plan, base::Files& through, Outcome& outcome, fabric::Collectives* collectives) {
     base::Log log(clock, [](std::string_view) {});
     base::ThreadPool pool(plan.threads);
     RunningClock running;
@@ -88,6 +103,9 @@ class Bench {
     reading.paths = {plan.path};
     reading.chunk_bytes = plan.chunk_bytes;
     reading.labelled = plan.model.kind != "kmeans";
+    if (collectives != nullptr && !plan.strategy.whole)
+      reading.part = {static_cast<std::uint64_t>(collectives->fabric().rank()),
+                      static_cast<std::uint64_t>(collectives->fabric().size())};
     const auto source = TRY(data::Reader::Open(env, reading, plan.input, description));
     model::ModelConfig config = plan.model;
     config.dense = description.dense;
@@ -95,13 +113,22 @@ class Bench {
     if (config.loss == "softmax") config.classes = description.labels.names.size();
     const auto model = TRY(model::Model::Make(config));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
-    auto parameters = TRY(model->NewParameters(memory, optimizer->slots()));
+    auto parameters = TRY(model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
+    TRY(optimizer->Follow(parameters));
     std::atomic<bool> stop{false};
     TrainOptions options = plan.train;
     options.scratch_directory = scratch.path();
     options.stop = &stop;
+    strategy::StrategyPtr strategy;
+    if (collectives != nullptr) {
+      strategy::StrategyOptions how = plan.strategy;
+      how.batch = plan.train.batch;
+      strategy = TRY(strategy::Strategy::Make(how, {*collectives, *model, parameters, *optimizer, memory, hands}));
+      options.strategy = strategy.get();
+    }
+    const bool told = collectives == nullptr || collectives->fabric().rank() == 0;
     options.progress = [&](const Progress& progress) {
-      if (++outcome.told == plan.stop_at) stop = true;
+      if (told && ++outcome.told == plan.stop_at) stop = true;
       if (plan.train.progress) plan.train.progress(progress);
     };
     auto report = plan.by_lbfgs

@@ -91,6 +91,7 @@ Error Trainer::Diverged() const {
 
 Result<Report> Trainer::Run(data::RowSource& source) {
   State& s = *state_;
+  s.source = &source;
   TRY(optimizer_.Follow(parameters_));
   if (options_.batch > 1 && options_.strategy == nullptr) s.gradient = TRY(model_.NewGradient(s.memory));
   s.workspace.threads = env_.executor.width();
@@ -105,6 +106,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       s.wanted = env_.clock.Now();
       const auto rows = SourceFor(source, s.epoch);
       TRY(StopTogether(rows.ok() ? Result<void>() : rows.error()));
+      if (s.epoch == 0) source.SetRowsWhere(s.where);
       s.measured = env_.clock.Now();
       TRY(Epoch(*rows.value()));
       TRY(Join());

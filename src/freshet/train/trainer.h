@@ -58,6 +58,7 @@ struct TrainOptions {
   strategy::Strategy* strategy = nullptr;  // one of several workers, who meet by it; null: alone
   base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
   std::string fingerprint;                 // of what must be the same when a run is resumed
+  std::string inputs;                      // what is read, a line for each file; likewise
   // After every block, and within one every half second; called from training threads, one at a time.
   std::function<void(const Progress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set: checkpoint and return kStopped
@@ -88,9 +89,10 @@ struct Report {
 // Networks train on the calling thread, whose kernels use all threads, while others read ahead.
 //
 // With a strategy, several trainers (threads, processes, machines) train one model: all run the same calls in the same
-// order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it. Workers that read rows
-// of their own end an epoch together; when the first shows that some had more than kUneven above the mean, later epochs
-// read parts that were cut by rows.
+// order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it. Where nothing does
+// (all-reduce of everybody's rows without a codec) another number of workers, or one alone, can go on. Workers that
+// read rows of their own end an epoch together; when the first shows that some had more than kUneven above the mean,
+// later epochs read parts that were cut by rows.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if
@@ -134,7 +136,12 @@ class Trainer {
   std::string RankPath(const std::string& path) const;
   std::string PartPath(std::uint64_t step) const;
   Result<void> SavePart();
-  Result<void> LoadPart(std::uint64_t step);
+  Result<void> LoadPart(const data::TensorFile& part);
+  Result<void> LoadOptimizer(const data::TensorFile& file);
+  Result<std::vector<double>> CountTogether();
+  bool Interchangeable() const;
+  enum class When { kStart, kSaved };
+  void RemoveLeftovers(std::uint64_t step, When when) const;
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
@@ -158,6 +165,7 @@ class Trainer {
   Result<void> DriveAll(data::RowSource& source, const data::BlockWork& work);
   Result<void> CollectHeldRatings(data::RowSource& source);
   Result<void> SaveCheckpoint();
+  Result<void> SaveForAll(const std::vector<double>& seen, std::uint64_t rows);
   Result<bool> LoadCheckpoint();
   Error Diverged() const;
 

@@ -25,118 +25,205 @@ std::string FirstDifference(const std::string& then, const std::string& now) {
 
 }  // namespace
 
+std::string Trainer::State::Place() const {
+  Json json;
+  json["position"] = ToJson(position);
+  json["windows"] = windows;
+  json["window_begin"] = window_begin;
+  json["progress"] = progress;
+  if (lot.due > 0) json["lot"] = {lot.due, lot.done, lot.from, lot.to};
+  return json.dump();
+}
+
+void Trainer::State::LoadPlace(const std::string& text) {
+  const Json json = Json::parse(text);
+  position = PositionFrom(json.at("position"));
+  windows = json.at("windows");
+  window_begin = json.at("window_begin");
+  progress = json.at("progress");
+  lot = {};
+  if (!json.contains("lot")) return;
+  const Json& left = json.at("lot");
+  lot = {.due = left.at(0), .done = left.at(1), .from = left.at(2), .to = left.at(3)};
+}
+
+std::string Trainer::State::Counts() const {
+  const Json json = {{"seen", seen.Save()}, {"rows", report.rows}, {"joined_rows", joined_rows}};
+  return json.dump();
+}
+
+bool Trainer::State::LoadCounts(const std::string& text) {
+  const Json json = Json::parse(text);
+  report.rows = json.at("rows");
+  joined_rows = json.at("joined_rows");
+  return seen.Load(json.at("seen"));
+}
+
+data::Batch Trainer::State::Waiting() const {
+  return lot.due == 0 ? window.batch() : lot.rows.Slice(lot.done - lot.before, lot.rows.rows);
+}
+
 Result<void> Trainer::SaveCheckpoint() {
   State& s = *state_;
   const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
   TRY(env_.faults.Hit("checkpoint.save"));
-  if (options_.strategy != nullptr) {
-    TRY(SavePart());
-    s.checkpointed = env_.clock.Now();
-    if (options_.strategy->rank() != 0) return {};
-  }
-  Json json;
+  strategy::Strategy* const together = options_.strategy;
+  std::vector<double> seen = TRY(CountTogether());
+  const auto rows = static_cast<std::uint64_t>(seen.back());
+  seen.pop_back();
+  if (together != nullptr) TRY(SavePart());
+  if (together == nullptr || together->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
+  if (together != nullptr) TRY(together->Barrier());  // from here on nobody will ask for what was there before
+  s.checkpointed = env_.clock.Now();
+  RemoveLeftovers(optimizer_.step(), When::kSaved);
+  return {};
+}
+
+// What is the same for all workers, or does not matter: the checkpoint itself.
+Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t rows) {
+  const State& s = *state_;
+  Json json = Json::parse(s.Place());
   json["workers"] = options_.strategy == nullptr ? 0 : options_.strategy->size();
+  json["interchangeable"] = Interchangeable();
   if (options_.strategy != nullptr) json["algorithms"] = options_.strategy->algorithms();
   if (!s.cuts.empty()) json["cuts"] = s.cuts;
   json["fingerprint"] = options_.fingerprint;
+  json["inputs"] = options_.inputs;
   json["epoch"] = s.epoch;
   json["learned"] = s.learned;
-  json["position"] = ToJson(s.position);
-  json["windows"] = s.windows;
-  json["window_begin"] = s.window_begin;
-  if (s.lot.due > 0) json["lot"] = {s.lot.due, s.lot.done, s.lot.from, s.lot.to};
+  json["cached"] = s.cache != nullptr;
   json["step"] = optimizer_.step();
-  json["seen"] = s.seen.Save();
+  json["seen"] = seen;
+  json["rows"] = rows;
+  json["joined_rows"] = s.joined_rows;
   json["progressive"] = s.progressive.Save();
   json["best_loss"] = s.best_loss;
   json["epochs_since_best"] = s.epochs_since_best;
   json["held_out_losses"] = s.report.held_out_losses;
-  json["rows"] = s.report.rows;
+  json["rows_each"] = s.rows_each;
   json["seconds"] = s.report.seconds;
   json["has_best"] = s.best.has_value();
 
   data::Metadata metadata;
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
-  metadata["format"] = "freshet checkpoint 1";
+  std::vector<std::uint32_t> offsets;
+  metadata["format"] = "freshet checkpoint 2";
   metadata["model"] = model_.config().ToJson();
   metadata["train"] = json.dump();
   model::AddBlocks(parameters_, Part::kRows, "", tensors);
   model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors);
   model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors);
   if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors);
-  const data::Batch left =
-      s.lot.due == 0 ? s.window.batch() : s.lot.rows.Slice(s.lot.done - s.lot.before, s.lot.rows.rows);
-  std::vector<std::uint32_t> offsets;
-  Window::Save(left, offsets, tensors);
+  Window::Save(s.Waiting(), offsets, tensors);
   description_.Save(metadata, tensors, storage);
   TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
     TRY(data::WriteTensors(file, tensors, metadata));
     return env_.faults.Hit("checkpoint.written");
   }));
-  s.checkpointed = env_.clock.Now();
-  env_.log.Info("checkpoint", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
+  env_.log.Info("checkpoint", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", rows);
   return {};
 }
 
 Result<bool> Trainer::LoadCheckpoint() {
   State& s = *state_;
-  if (options_.checkpoint_path.empty() || !env_.files.Exists(options_.checkpoint_path)) return false;
+  if (options_.checkpoint_path.empty()) return false;
+  if (!env_.files.Exists(options_.checkpoint_path)) {
+    RemoveLeftovers(0, When::kStart);
+    return false;
+  }
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, options_.checkpoint_path));
   const auto unusable = [&](std::string_view why) {
     return Error{Code::kCorrupt,
                  Str(options_.checkpoint_path, ": ", why, "; use --fresh to start over, or another --checkpoint")};
   };
+  bool cached = false;
   try {  // the JSON library's own errors end here
     const Json json = Json::parse(TRY(file.Meta("train")));
-    if (json.at("fingerprint") != options_.fingerprint)
+    // Files may have other names for other workers, who have compared settings and data with rank 0's.
+    const bool judges = options_.strategy == nullptr || options_.strategy->rank() == 0;
+    if (judges && json.at("fingerprint") != options_.fingerprint)
       return unusable(Str("written by a run with other settings (",
                           FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
+    if (judges && json.value("inputs", options_.inputs) != options_.inputs)
+      return unusable(
+          Str("the data has changed since it was written (", FirstDifference(json.at("inputs"), options_.inputs), ")"));
     const int workers = options_.strategy == nullptr ? 0 : options_.strategy->size();
-    if (json.value("workers", 0) != workers)
-      return unusable(Str("written by ", json.value("workers", 0), " workers, now ", workers));
+    const int before = json.value("workers", 0);
+    if (before != workers && !(json.value("interchangeable", false) && Interchangeable()))
+      return unusable(
+          Str("written by ", before, " workers, now ", workers,
+              ": another number goes on only with all-reduce of a --batch above 1, --codec none and --split "
+              "rows"));
     if (json.contains("cuts")) s.cuts = json.at("cuts").get<data::Cuts>();
     s.epoch = json.at("epoch");
     s.learned = json.value("learned", false);
-    s.position = PositionFrom(json.at("position"));
-    s.windows = json.at("windows");
-    s.window_begin = json.at("window_begin");
-    if (json.contains("lot")) {
-      const Json& lot = json.at("lot");
-      s.lot = {.due = lot.at(0), .done = lot.at(1), .from = lot.at(2), .to = lot.at(3)};
-    }
-    if (!s.seen.Load(json.at("seen")) || !s.progressive.Load(json.at("progressive")))
+    cached = json.value("cached", false);
+    s.LoadPlace(json.dump());
+    if (!s.LoadCounts(json.dump()) || !s.progressive.Load(json.at("progressive")))
       return unusable("its sums are damaged");
     s.best_loss = json.at("best_loss");
     s.epochs_since_best = json.at("epochs_since_best");
     s.report.held_out_losses = json.at("held_out_losses").get<std::vector<double>>();
-    s.report.rows = json.at("rows");
+    s.rows_each = json.at("rows_each").get<std::vector<double>>();
     s.report.seconds = json.at("seconds");
     if (json.at("has_best").get<bool>()) {
       s.best = TRY(model_.NewParameters(s.memory));
       TRY(model::LoadBlocks(file, Part::kRows, "best.", *s.best));
     }
-    TRY(model::LoadBlocks(file, Part::kRows, "", parameters_));
-    TRY(model::LoadBlocks(file, Part::kBeside, "beside.", parameters_));
+    std::optional<data::TensorFile> part;
+    if (before == workers && options_.strategy != nullptr)
+      part = TRY(data::TensorFile::Read(env_.files, PartPath(json.at("step"))));
+    const data::TensorFile& own = part && !ReadsAll() ? *part : file;
+    TRY(model::LoadBlocks(own, Part::kRows, "", parameters_));
     TRY(optimizer_.Follow(parameters_));
-    TRY(model::LoadBlocks(file, Part::kRows, "state.", optimizer_.state()));
+    TRY(LoadOptimizer(own));
     optimizer_.SetStep(json.at("step"));
-    if (options_.strategy != nullptr) TRY(LoadPart(json.at("step")));
+    description_ = TRY(data::Description::Load(file));
+    TRY(s.window.Load(file));
+    if (part) {
+      TRY(LoadPart(*part));
+    } else if (options_.strategy != nullptr && options_.strategy->rank() > 0 && !s.learned) {
+      s.seen = Evaluation(TaskOf(model_, description_));  // rank 0 has what all have seen
+      s.report.rows = s.joined_rows;
+    }
+    SetProgress(s.progress);
+    RemoveLeftovers(json.at("step"), When::kStart);
   } catch (const Json::exception& problem) {
     return unusable(problem.what());
   }
-  description_ = TRY(data::Description::Load(file));
-  TRY(s.window.Load(file));
   s.report.epochs = s.epoch;
-  const std::string cached =
+  const std::string kept =
       RankPath(options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path);
-  if (s.epoch > 0 && env_.files.Exists(cached)) {
-    auto cache = data::CacheReader::Open(env_.files, cached);
+  if (cached && env_.files.Exists(kept)) {
+    auto cache = data::CacheReader::Open(env_.files, kept);
     if (cache.ok()) s.cache = std::move(cache).value();
-    s.cache_path = cached;
+    s.cache_path = kept;
   }
   env_.log.Info("resumed", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
   return true;
+}
+
+// What the optimizer remembers lies beside the rows of who trains alone, and apart where workers exchange parameters:
+// the same numbers in the same order.
+Result<void> Trainer::LoadOptimizer(const data::TensorFile& file) {
+  for (std::size_t b = 0; b < parameters_.blocks(); ++b) {
+    const optimize::Block block = parameters_.block(b);
+    const std::uint64_t width = block.beside > 0 ? block.beside : optimizer_.state().width(b);
+    if (width == 0) continue;
+    std::vector<float> values;
+    for (const char* const prefix : {"beside.", "state."})
+      if (values.empty() && file.Find(prefix + block.name) != nullptr)
+        values = TRY(file.Values<float>(prefix + block.name));
+    if (values.size() != parameters_.rows(b) * width)
+      return Error{Code::kCorrupt, Str(options_.checkpoint_path, ": what the optimizer remembers of '", block.name,
+                                       "' is missing or of another shape; use --fresh to start over")};
+    if (block.beside > 0)
+      parameters_.ScatterBeside(b, values);
+    else
+      optimizer_.state().Scatter(b, values);
+  }
+  return {};
 }
 
 Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path) {

@@ -24,9 +24,19 @@ struct Trainer::State {
         seen(TaskOf(model, description)),
         progressive(seen) {}
 
+  // Where this worker stands in its rows, and what it has seen, as JSON, and back. Load throws the JSON library's
+  // errors.
+  std::string Place() const;
+  std::string Counts() const;
+  void LoadPlace(const std::string& json);
+  bool LoadCounts(const std::string& json);  // false when they are damaged
+  // Rows that were read but not learned from yet.
+  data::Batch Waiting() const;
+
   int epoch = 0;
   data::Position position;   // up to where this epoch's rows have been taken
   bool learned = false;      // all of this epoch's rows; what comes behind that is still to be done
+  double progress = 0;       // of training, as it was last set
   bool length_known = true;  // of the source, so that progress has a fraction
   Window window;
   Lot lot;
@@ -48,6 +58,7 @@ struct Trainer::State {
   Evaluation seen;         // this epoch, predicted before learned
   Evaluation progressive;  // the first epoch
 
+  data::RowSource* source = nullptr;          // what Run was given
   std::unique_ptr<data::CacheWriter> writer;  // while the first epoch fills it
   std::unique_ptr<data::CacheReader> cache;
   std::string cache_path;
@@ -56,10 +67,10 @@ struct Trainer::State {
   int epochs_since_best = 0;
   std::optional<optimize::Parameters> best;
 
-  std::uint64_t joined_rows = 0;                // of all workers, when they last met
-  std::vector<double> rows_each;                // of each worker in the epoch that ended
-  data::Cuts cuts;                              // of the input, when it was cut anew
-  std::uint64_t saved_step = 0, part_step = 0;  // of the last checkpoint and the one before
+  std::uint64_t joined_rows = 0;  // of all workers, when they last met
+  std::vector<double> rows_each;  // of each worker in the epoch that ended
+  data::Cuts cuts;                // of the input, when it was cut anew
+  std::vector<double> where;      // rows by their place, as an earlier run counted them in this epoch
   base::Clock::Duration started{}, checkpointed{}, measured{}, told{};
   base::Clock::Duration wanted{};  // since when the next rows are waited for
   Report report;

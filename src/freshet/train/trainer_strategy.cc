@@ -8,6 +8,7 @@
 namespace freshet::train {
 
 void Trainer::SetProgress(double progress) {
+  state_->progress = progress;
   if (options_.strategy == nullptr)
     optimizer_.SetProgress(progress);
   else
@@ -88,30 +89,65 @@ std::string Trainer::PartPath(std::uint64_t step) const {
   return Str(options_.checkpoint_path, ".rank", options_.strategy->rank(), ".step", step);
 }
 
+// Sums of all workers over this epoch so far: the evaluation's, and rows.
+Result<std::vector<double>> Trainer::CountTogether() {
+  const State& s = *state_;
+  std::vector<double> mine = s.seen.Save();
+  mine.push_back(static_cast<double>(s.report.rows - s.joined_rows));
+  if (options_.strategy == nullptr || s.learned) return mine;  // they have met already
+  return options_.strategy->Sum(mine);
+}
+
+// Does no worker remember anything that the others do not?
+bool Trainer::Interchangeable() const {
+  if (model_.config().kind == "kmeans") return false;  // alone it has a rule of its own
+  if (options_.strategy == nullptr) return options_.batch > 1;
+  const strategy::StrategyOptions& how = options_.strategy->options();
+  return how.kind == "allreduce" && how.codec == "none" && how.whole;
+}
+
 // What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint names their
 // step, so that whatever is killed when, the checkpoint that is there has its parts.
 Result<void> Trainer::SavePart() {
   State& s = *state_;
   TRY(options_.strategy->Settle());
-  const std::uint64_t step = optimizer_.step();
+  data::Metadata metadata = {{"format", "freshet checkpoint part 2"}, {"counts", s.Counts()}};
   std::vector<data::Tensor> tensors;
+  std::vector<std::string> storage;
+  std::vector<std::uint32_t> offsets;
   options_.strategy->Save(tensors);
   model::AddBlocks(optimizer_.state(), model::Part::kRows, "state.", tensors);
-  TRY(base::WriteAtomic(env_.files, PartPath(step), [&](base::OutputFile& file) {
-    return data::WriteTensors(file, tensors, {{"format", "freshet checkpoint part 1"}});
-  }));
-  TRY(options_.strategy->Barrier());
-  if (s.part_step != step && s.part_step > 0 && s.part_step != s.saved_step && env_.files.Exists(PartPath(s.part_step)))
-    TRY(env_.files.Remove(PartPath(s.part_step)));
-  if (s.saved_step != step) s.part_step = std::exchange(s.saved_step, step);
-  return {};
+  std::vector<double> where;
+  if (!ReadsAll()) {
+    metadata["place"] = s.Place();
+    metadata["inputs"] = options_.inputs;
+    model::AddBlocks(parameters_, model::Part::kRows, "", tensors);  // with room for what others have not met
+    Window::Save(s.Waiting(), offsets, tensors);
+    description_.Save(metadata, tensors, storage);
+    where = s.source->RowsWhere();
+    tensors.push_back({"where", data::DType::kF64, {where.size()}, std::as_bytes(std::span<const double>(where))});
+  }
+  TRY(base::WriteAtomic(env_.files, PartPath(optimizer_.step()),
+                        [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
+  return options_.strategy->Barrier();
 }
 
-Result<void> Trainer::LoadPart(std::uint64_t step) {
-  const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, PartPath(step)));
-  TRY(options_.strategy->Load(file));
-  state_->saved_step = step;
-  return model::LoadBlocks(file, model::Part::kRows, "state.", optimizer_.state());
+Result<void> Trainer::LoadPart(const data::TensorFile& part) {
+  State& s = *state_;
+  const auto unusable = [&](std::string_view why) {
+    return Error{Code::kCorrupt, Str(PartPath(optimizer_.step()), ": ", why, "; use --fresh to start over")};
+  };
+  if (!s.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
+  TRY(options_.strategy->Load(part));
+  TRY(model::LoadBlocks(part, model::Part::kRows, "state.", optimizer_.state()));
+  if (ReadsAll()) return {};
+  const std::string before = TRY(part.Meta("inputs"));
+  if (before != options_.inputs) return unusable(Str("the data has changed since it was written, from\n", before));
+  s.LoadPlace(TRY(part.Meta("place")));
+  TRY(s.window.Load(part));
+  s.where = TRY(part.Values<double>("where"));
+  description_ = TRY(data::Description::Load(part));
+  return {};
 }
 
 }  // namespace freshet::train

@@ -22,7 +22,8 @@ constexpr double kTellSeconds = 0.5;
 Result<void> Trainer::AfterUpdate() {
   State& s = *state_;
   if (base::Seconds(s.wanted - s.told) >= kTellSeconds) Show(ProgressOfLot());
-  return SaveOrStop(s.wanted, s.lot.done < s.lot.due);  // a lot that is done is saved with its block
+  // Who is alone saves a lot that is done with its block; workers save after the step that agreed on it.
+  return SaveOrStop(s.wanted, options_.strategy != nullptr || s.lot.done < s.lot.due);
 }
 
 // How far training has come in the midst of a lot.

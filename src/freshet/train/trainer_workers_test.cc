@@ -1,0 +1,200 @@
+// Several workers: what is saved when they stop, and who can go on from it.
+
+#include "base/random.h"
+#include "fabric/threads/threads_testing.h"
+#include "train/bench_testing.h"
+
+namespace freshet::train {
+namespace {
+
+class TrainerWorkersTest : public testing::Test {
+ protected:
+  Plan Sea(std::uint64_t rows) {
+    Plan plan;
+    plan.path = bench_.Generate({.kind = "sea", .rows = rows}, Str("sea", rows));
+    plan.optimizer.kind = "adagrad";
+    plan.optimizer.schedule = {"linear", 0.15};
+    plan.train.batch = 12;
+    plan.train.epochs = 2;
+    plan.train.checkpoint_path = bench_.scratch / "run.ckpt";
+    plan.clock_runs = true;
+    return plan;
+  }
+  // Rows that name new features as they go.
+  Plan Sparse(int rows) {
+    base::Random random(5, "rows");
+    std::string text;
+    for (int row = 0; row < rows; ++row) {
+      text += random.Below(2) == 0 ? "+1" : "-1";
+      for (int j = 1; j <= row + 5; ++j)
+        if (random.Below(8) == 0) text += Str(" ", j, ":1");
+      text += "\n";
+    }
+    Plan plan = Sea(10);
+    plan.path = bench_.scratch.Write(Str("sparse", rows), text);
+    return plan;
+  }
+
+  // What rank 0 has at the end.
+  Outcome Together(int workers, const Plan& plan) {
+    std::vector<Outcome> outcomes(static_cast<std::size_t>(workers));
+    fabric::RunMembers(workers, [&](fabric::Fabric& fabric) {
+      outcomes[static_cast<std::size_t>(fabric.rank())] = bench_.RunAs(fabric, plan);
+    });
+    return outcomes[0];
+  }
+  void Forget() {
+    for (const std::string& name : bench_.scratch.Names())
+      if (name.starts_with("run.ckpt")) ASSERT_TRUE(bench_.files.Remove(bench_.scratch / name).ok());
+  }
+  std::vector<std::string> Parts() {
+    std::vector<std::string> parts;
+    for (const std::string& name : bench_.scratch.Names())
+      if (name.find(".rank") != std::string::npos && name.find(".step") != std::string::npos) parts.push_back(name);
+    return parts;
+  }
+
+  // Stops after some of the updates of a run and compares who goes on with never having stopped.
+  void StopHereAndThere(int workers, Plan plan, int tries = 8) {
+    const Outcome whole = Together(workers, plan);
+    ASSERT_TRUE(whole.ok()) << whole.error->text;
+    for (int i = 1; i <= tries; ++i) {
+      SCOPED_TRACE(Str("stopped at ", whole.told * i / (tries + 1), " of ", whole.told));
+      Forget();
+      plan.stop_at = std::max(whole.told * i / (tries + 1), 1);
+      const Outcome stopped = Together(workers, plan);
+      ASSERT_FALSE(stopped.ok());
+      ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+      ASSERT_EQ(Parts().size(), static_cast<std::size_t>(workers));
+      plan.stop_at = 0;
+      ExpectSame(Together(workers, plan), whole);
+      if (testing::Test::HasFailure()) return;
+    }
+    Forget();
+  }
+
+  Bench bench_;
+};
+
+TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedAfterAnyUpdate) {
+  for (const std::string kind : {"allreduce", "average", "groups"})
+    for (const bool shuffle : {false, true}) {
+      SCOPED_TRACE(Str(kind, shuffle ? " shuffled" : ""));
+      Plan plan = Sea(200);
+      plan.strategy.kind = kind;
+      plan.strategy.every = 2;
+      plan.strategy.group = 1;
+      plan.strategy.block_momentum = kind == "average" ? 0.5 : 0;
+      plan.train.shuffle = shuffle;
+      plan.train.hold_out.fraction = shuffle ? 0.2 : 0;
+      StopHereAndThere(2, plan, 5);
+    }
+}
+
+TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
+  for (const std::string codec : {"int8", "1bit", "topk"}) {
+    SCOPED_TRACE(codec);
+    Plan plan = Sea(200);
+    plan.strategy.codec = codec;
+    StopHereAndThere(2, plan, 4);
+  }
+}
+
+TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithRowsOfTheirOwn) {
+  for (const bool shuffle : {false, true}) {
+    SCOPED_TRACE(shuffle ? "shuffled" : "in order");
+    Plan plan = Sparse(80);
+    plan.strategy.whole = false;
+    plan.train.shuffle = shuffle;
+    plan.train.batch = 6;
+    StopHereAndThere(3, plan, 8);
+  }
+}
+
+TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) {
+  for (const bool sparse : {false, true}) {
+    SCOPED_TRACE(sparse ? "sparse" : "dense");
+    Plan plan = sparse ? Sparse(100) : Sea(200);
+    const Outcome whole = Together(3, plan);
+    ASSERT_TRUE(whole.ok()) << whole.error->text;
+    Forget();
+    for (const int workers : {0, 1, 2, 4}) {
+      SCOPED_TRACE(Str("then ", workers));
+      Plan stops = plan;
+      stops.stop_at = whole.told / 3;
+      ASSERT_EQ(Together(3, stops).code(), Code::kStopped);
+      const Outcome other = workers == 0 ? bench_.Run(plan) : Together(workers, plan);
+      ASSERT_TRUE(other.ok()) << other.error->text;
+      EXPECT_EQ(Parts().size(), static_cast<std::size_t>(workers));  // those of the three are gone
+      Forget();
+      EXPECT_EQ(other.report->rows, whole.report->rows);
+      EXPECT_EQ(other.report->progressive.rows(), whole.report->progressive.rows());
+      EXPECT_NEAR(other.report->progressive.loss(), whole.report->progressive.loss(), 1e-5);
+      for (std::size_t b = 0; b < whole.weights.size(); ++b) {
+        ASSERT_EQ(other.weights[b].size(), whole.weights[b].size());
+        for (std::size_t i = 0; i < whole.weights[b].size(); ++i)
+          ASSERT_NEAR(other.weights[b][i], whole.weights[b][i], 1e-4);
+      }
+    }
+  }
+  Plan alone = Sparse(100);  // and the other way round
+  const Outcome whole = bench_.Run(alone);
+  Forget();
+  alone.stop_at = whole.told / 2;
+  ASSERT_EQ(bench_.Run(alone).code(), Code::kStopped);
+  alone.stop_at = 0;
+  const Outcome two = Together(2, alone);
+  ASSERT_TRUE(two.ok()) << two.error->text;
+  for (std::size_t i = 0; i < whole.weights[0].size(); ++i) ASSERT_NEAR(two.weights[0][i], whole.weights[0][i], 1e-4);
+}
+
+TEST_F(TrainerWorkersTest, AnotherNumberIsRefusedWhereWorkersHaveSomethingOfTheirOwn) {
+  for (const std::string what : {"codec", "average", "bytes"}) {
+    SCOPED_TRACE(what);
+    Plan plan = Sparse(100);
+    if (what == "codec") plan.strategy.codec = "1bit";
+    if (what == "average") plan.strategy.kind = "average";
+    plan.strategy.whole = what != "bytes";
+    plan.stop_at = 4;
+    ASSERT_EQ(Together(3, plan).code(), Code::kStopped);
+    const Outcome other = Together(2, plan);
+    ASSERT_FALSE(other.ok());
+    EXPECT_EQ(other.code(), Code::kCorrupt);
+    EXPECT_NE(other.error->text.find("written by 3 workers, now 2"), std::string::npos) << other.error->text;
+    Forget();
+  }
+}
+
+TEST_F(TrainerWorkersTest, TakeAwayWhatARunThatWasKilledLeftBehind) {
+  Plan plan = Sea(200);
+  plan.stop_at = 5;
+  ASSERT_EQ(Together(2, plan).code(), Code::kStopped);
+  const std::vector<std::string> parts = Parts();
+  for (const char* const left : {"run.ckpt.rank0.step1", "run.ckpt.rank1.step1", "run.ckpt.rank5.step1",
+                                 "run.ckpt.77.draft", "run.ckpt.rank1.step9.77.draft", "run.ckpt.rows.rank1.77.draft"})
+    bench_.scratch.Write(left, "left");
+  bench_.scratch.Write("run.ckpt2.rank0.step1", "another's");
+  plan.stop_at = 1;
+  ASSERT_EQ(Together(2, plan).code(), Code::kStopped);
+  EXPECT_EQ(Parts().size(), 2u + 1);  // the two of now, and what is not ours
+  for (const std::string& name : bench_.scratch.Names()) EXPECT_EQ(name.find("draft"), std::string::npos) << name;
+  EXPECT_TRUE(bench_.files.Exists(bench_.scratch / "run.ckpt2.rank0.step1"));
+}
+
+TEST_F(TrainerWorkersTest, DataThatHasChangedIsNoticed) {
+  Plan plan = Sea(200);
+  plan.train.inputs = "sea.csv: 100 bytes, ends 1234\n";
+  plan.stop_at = 3;
+  ASSERT_EQ(bench_.Run(plan).code(), Code::kStopped);
+  plan.stop_at = 0;
+  plan.train.inputs = "sea.csv: 101 bytes, ends 1234\n";
+  const Outcome refused = bench_.Run(plan);
+  ASSERT_FALSE(refused.ok());
+  for (const char* part : {"the data has changed", "100 bytes", "now sea.csv: 101 bytes", "--fresh"})
+    EXPECT_NE(refused.error->text.find(part), std::string::npos) << refused.error->text;
+  plan.train.inputs = "sea.csv: 100 bytes, ends 1234\n";
+  EXPECT_TRUE(bench_.Run(plan).ok());
+}
+
+}  // namespace
+}  // namespace freshet::train
