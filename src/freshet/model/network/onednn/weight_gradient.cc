@@ -38,16 +38,17 @@ WeightGradient::WeightGradient(const std::shared_ptr<Context>& context, const Co
       plain_(Plain(dims.weights)),
       bias_(dims.has_bias ? Desc(dims.bias, kFloat, Tag::a) : Desc()) {
   const ThreadScope scope(1);
-  const auto choose = [&](const Desc& from, const Desc& to) {
-    return Backward::primitive_desc(Backward::desc(dnnl::algorithm::convolution_direct, from, Any(dims.weights), bias_,
-                                                   to, dims.strides, dims.dilates, dims.pad, dims.pad_end),
+  const auto choose = [&](const Desc& from, const Desc& weights, const Desc& to) {
+    return Backward::primitive_desc(Backward::desc(dnnl::algorithm::convolution_direct, from, weights, bias_, to,
+                                                   dims.strides, dims.dilates, dims.pad, dims.pad_end),
                                     Attributes(), context->engine, forward);
   };
   const std::int64_t rows = dims.source[0], most = RowsOfAPart(dims, worthwhile);
   for (std::int64_t first = 0; first < rows; first += most) {
     const Desc from = Rows(from_, std::min(most, rows - first)), to = Rows(to_, std::min(most, rows - first));
-    Backward::primitive_desc chosen = choose(from, to);
-    if (IsReference(chosen)) chosen = choose(Any(from.dims()), Any(to.dims()));
+    const Desc weights = first == 0 ? Any(dims.weights) : weights_;  // gradients that are added lie alike
+    Backward::primitive_desc chosen = choose(from, weights, to);
+    if (IsReference(chosen)) chosen = choose(Any(from.dims()), weights, Any(to.dims()));
     if (first == 0) weights_ = chosen.diff_weights_desc();
     implementation_ = chosen.impl_info_str();
     AddPart(context, chosen, first, places);
