@@ -17,9 +17,8 @@ class NetworkThreadsTest : public testing::Test {
   void WriteRows(const std::string& name, int rows, int count) {
     std::string text;
     for (int r = 0; r < rows; ++r) {
-      text += Str(r % 2);
-      for (int i = 0; i < count; ++i) text += Str(",", (r * 7 + i * (3 + r % 2)) % 11 - 5);
-      text += "\n";
+      for (int i = 0; i < count; ++i) text += Str((r * 7 + i * (3 + r % 2)) % 11 - 5, ",");
+      text += Str(r % 2, "\n");
     }
     scratch_.Write(name, text);
   }
@@ -35,7 +34,7 @@ layers = [
   {convolution = 24, kernel = 5, pad = 2, bias = false},
   {batch-norm = true, activation = "relu"},
   {convolution = 10, kernel = 3, activation = "relu"},
-  {dense = 2},
+  {dense = "classes"},
 ]
 )");
   std::string first;
@@ -55,7 +54,7 @@ TEST_F(NetworkThreadsTest, AreToldOfALayerWithoutAFastKernel) {
 input = [3, 12, 12]
 layers = [
   {convolution = 1, kernel = 5, pad = 2, name = "narrow"},
-  {dense = 2},
+  {dense = "classes"},
 ]
 )");
   const std::vector<std::string> train = {"train", "rows.csv", "--model", "net.toml", "--quiet", "-o", "m"};

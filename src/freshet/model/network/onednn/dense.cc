@@ -1,5 +1,6 @@
-// Fully connected: matrix products by oneDNN's gemm; a single row by loops of ours, which cost no call into a library
-// and leave the outer product of the gradient to whoever applies it.
+// Fully connected: matrix products by oneDNN's gemm; a single row by loops of
+// ours, which cost no call into a library and leave the outer product of the
+// gradient to whoever applies it.
 
 #include <algorithm>
 
@@ -11,7 +12,8 @@ namespace {
 
 class DenseKernel final : public Kernel {
  public:
-  explicit DenseKernel(const KernelSpec& spec) : has_bias_(spec.layer->bias), outputs_(AsSize(spec.layer->outputs)) {
+  explicit DenseKernel(const KernelSpec& spec)
+      : has_bias_(spec.layer->bias), outputs_(AsSize(spec.layer->outputs)), pieces_(spec.worthwhile ? 8 : 1) {
     const Shape& shape = spec.inputs[0];
     const std::size_t steps = spec.layer->per_step ? AsSize(shape[0]) : 1;
     rows_ = spec.rows * steps;
@@ -51,7 +53,8 @@ class DenseKernel final : public Kernel {
           call.output[o] = LongDot(weights + o * inputs_, input, inputs_) + (bias == nullptr ? 0 : bias[o]);
       });
     } else {
-      // Weights first: with few rows that is several times faster than rows first, and turning the result is cheap.
+      // Weights first: with few rows that is several times faster than rows
+      // first, and turning the result is cheap.
       auto* const turned = reinterpret_cast<float*>(call.scratch);
       Gemm('N', 'T', outputs_, rows_, inputs_, weights, inputs_, input, inputs_, 0, turned, rows_);
       Turn(turned, has_bias_ ? call.parameters->Row(call.block + 1, 0) : nullptr, call.output);
@@ -79,12 +82,27 @@ class DenseKernel final : public Kernel {
  private:
   static std::size_t AsSize(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-  static void Gemm(char transpose_a, char transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
-                   std::size_t lda, const float* b, std::size_t ldb, float beta, float* c, std::size_t ldc) {
+  // c := a b + beta c, of m × n numbers that are sums of k products. oneDNN
+  // would cut the sums too, by the number of threads there are, and roundings
+  // would differ with it. So c is cut here, always alike: each piece by one
+  // thread.
+  void Gemm(char transpose_a, char transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
+            std::size_t lda, const float* b, std::size_t ldb, float beta, float* c, std::size_t ldc) const {
+    const bool across = m >= n;  // cut m
+    const std::size_t whole = across ? m : n, piece = (whole + pieces_ - 1) / pieces_;
     const auto as = [](std::size_t number) { return static_cast<dnnl_dim_t>(number); };
-    const dnnl_status_t status =
-        dnnl_sgemm(transpose_a, transpose_b, as(m), as(n), as(k), 1.0f, a, as(lda), b, as(ldb), beta, c, as(ldc));
-    CHECK(status == dnnl_success);
+    InParallel((whole + piece - 1) / piece, piece * k, [&](std::size_t first, std::size_t last) {
+      const ThreadScope alone(1);
+      for (std::size_t begin = first * piece; begin < std::min(last * piece, whole); begin += piece) {
+        const std::size_t size = std::min(piece, whole - begin);
+        const float* const from_a = !across ? a : a + begin * (transpose_a == 'N' ? lda : 1);
+        const float* const from_b = across ? b : b + begin * (transpose_b == 'N' ? 1 : ldb);
+        float* const to = c + begin * (across ? ldc : 1);
+        const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, as(across ? size : m), as(across ? n : size),
+                                                as(k), 1.0f, from_a, as(lda), from_b, as(ldb), beta, to, as(ldc));
+        CHECK(status == dnnl_success);
+      }
+    });
   }
 
   void Turn(const float* turned, const float* bias, float* out) const {
@@ -128,7 +146,7 @@ class DenseKernel final : public Kernel {
   }
 
   const bool has_bias_;
-  const std::size_t outputs_;
+  const std::size_t outputs_, pieces_;
   std::size_t rows_ = 1, inputs_ = 0, plain_place_ = 0;
   bool training_ = false;
   Activation activation_;
