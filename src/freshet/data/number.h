@@ -65,11 +65,17 @@ inline const char* ParseWhole(const char* at, std::uint64_t& out) {
   return at;
 }
 
-// A decimal number, bit for bit what strtod makes of it.
+// A decimal number, bit for bit what strtod makes of it. With a decimal comma for `mark` only what the fast way can do:
+// nullptr for the rest.
+template <char mark = '.'>
 inline const char* ParseDouble(const char* at, const char* end, double& out) {
   using namespace number_detail;
   const char* const start = at;
-  if (static_cast<unsigned char>(*at - '0') < 10 && at[1] == '.') {  // 0.1234: where most fractions are
+  const auto slowly = [&]() -> const char* {
+    if constexpr (mark == '.') return ParseDoubleSlowly(start, end, out);
+    return nullptr;
+  };
+  if (static_cast<unsigned char>(*at - '0') < 10 && at[1] == mark) {  // 0.1234: where most fractions are
     const std::uint64_t rest = Load8(at + 2);
     const int fraction = DigitsIn(rest);
     const char* const stop = at + 2 + fraction;
@@ -84,21 +90,21 @@ inline const char* ParseDouble(const char* at, const char* end, double& out) {
   at += (minus || *at == '+') ? 1 : 0;
   const std::uint64_t word = Load8(at);
   const int whole = DigitsIn(word);
-  if (whole == 8) return ParseDoubleSlowly(start, end, out);
+  if (whole == 8) return slowly();
   std::uint64_t mantissa = DigitsValue(word, whole);
   at += whole;
   int exponent = 0;
-  if (*at == '.') {
+  if (*at == mark) {
     const std::uint64_t rest = Load8(at + 1);
     const int fraction = DigitsIn(rest);
-    if (fraction == 8 || whole + fraction == 0) return ParseDoubleSlowly(start, end, out);
+    if (fraction == 8 || whole + fraction == 0) return slowly();
     mantissa = mantissa * kScale[fraction] + DigitsValue(rest, fraction);
     exponent = -fraction;
     at += 1 + fraction;
   } else if (whole == 0) {
-    return ParseDoubleSlowly(start, end, out);
+    return slowly();
   }
-  if ((*at | 0x20) == 'e') return ParseDoubleSlowly(start, end, out);
+  if ((*at | 0x20) == 'e') return slowly();
   // At most 14 digits and at most 10^7: both are exact doubles, so one division rounds once, as it should.
   double value = static_cast<double>(mantissa);
   if (exponent < 0) value /= kPowersOfTen[-exponent];
@@ -108,5 +114,10 @@ inline const char* ParseDouble(const char* at, const char* end, double& out) {
 
 // The whole of `text` as a number (no blanks around it). Reads nothing past the text.
 bool ParseNumber(std::string_view text, double& out);
+
+// The whole of `text` as a number of a table: with `mark`, a point or a comma, before its fraction, and perhaps with
+// thousands apart: by the other of the two, an apostrophe or a no-break space (1.234.567,8 or 1,234,567.8; where the
+// mark is a comma also by a blank). Reads nothing past the text.
+bool ParseMarked(std::string_view text, char mark, double& out);
 
 }  // namespace freshet::data

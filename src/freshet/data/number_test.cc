@@ -167,5 +167,67 @@ TEST(WholeNumber, IsNoneWithMoreDigitsOrNone) {
   for (const char* text : {"", "-1", "+1", " 1", "a", ":", ".5", "\xb1\xb2"}) EXPECT_FALSE(parses(text)) << text;
 }
 
+TEST(Number, ReadsADecimalCommaAsItReadsAPoint) {
+  for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
+    base::Random random(seed, "marks");
+    const std::string whole = Digits(random, 12), fraction = Digits(random, 12);
+    if (whole.empty() && fraction.empty()) continue;
+    const std::string sign = random.Below(2) == 0 ? "-" : "", power = random.Below(4) == 0 ? "e3" : "";
+    const std::string point = Str(sign, whole, ".", fraction, power), comma = Str(sign, whole, ",", fraction, power);
+    SCOPED_TRACE(comma);
+    double expected = 0, marked = 0, fast = 0;
+    ASSERT_TRUE(ParseNumber(point, expected));
+    ASSERT_TRUE(ParseMarked(comma, ',', marked));
+    ASSERT_EQ(Bits(marked), Bits(expected));
+    const std::string chunk = Str(comma, ";", std::string(64, '\n'));
+    const char* const end = ParseDouble<','>(chunk.data(), chunk.data() + chunk.size(), fast);
+    if (end == nullptr) continue;  // left to the slow way
+    ASSERT_EQ(end - chunk.data(), static_cast<std::ptrdiff_t>(comma.size()));
+    ASSERT_EQ(Bits(fast), Bits(expected));
+  }
+}
+
+TEST(Number, ReadsThousandsApart) {
+  const struct {
+    const char* text;
+    char mark;
+    double number;
+  } good[] = {{"1,234", '.', 1234},
+              {"1,234,567.25", '.', 1234567.25},
+              {"-12,345.5", '.', -12345.5},
+              {"1.234", ',', 1234},
+              {"1.234.567,25", ',', 1234567.25},
+              {"1.234", '.', 1.234},
+              {"1,234", ',', 1.234},
+              {"1'234.5", '.', 1234.5},
+              {"1'234,5", ',', 1234.5},
+              {"1 234,5", ',', 1234.5},
+              {"1\xc2\xa0"
+               "234,5",
+               ',', 1234.5},
+              {"1\xe2\x80\xaf"
+               "234,5",
+               ',', 1234.5},
+              {"+1.000.000", ',', 1000000},
+              {"7", ',', 7},
+              {"1e3", ',', 1000}};
+  for (const auto& [text, mark, number] : good) {
+    double out = 0;
+    EXPECT_TRUE(ParseMarked(text, mark, out)) << text;
+    EXPECT_EQ(out, number) << text;
+  }
+  const struct {
+    const char* text;
+    char mark;
+  } bad[] = {{"1,23", '.'},     {"1,2345", '.'}, {"1234,567", '.'}, {"0,123", '.'},    {",123", '.'},
+             {"1,234,56", '.'}, {"1.5", ','},    {"1.23,4", ','},   {"1.234.5", ','},  {"1,2,3", ','},
+             {"1,234.5", ','},  {"", ','},       {",", ','},        {"-", ','},        {"1 234", '.'},
+             {"1.2.3", '.'},    {"1,5.5", ','},  {"1'23", '.'},     {"1.234'567", ','}};
+  for (const auto& [text, mark] : bad) {
+    double out = 0;
+    EXPECT_FALSE(ParseMarked(text, mark, out)) << text << " " << mark;
+  }
+}
+
 }  // namespace
 }  // namespace freshet::data
