@@ -1,9 +1,13 @@
 // Comma-, tab-, semicolon- or bar-separated tables with RFC 4180 quoting. Types are inferred on the head of the data
-// and then enforced. This file looks at the head and settles what each column is; csv_parser.cc reads the rows.
+// and then enforced. This file settles what each column is by what csv_columns.cc and csv_header.cc see in the head;
+// csv_parser.cc reads the rows.
 
 #include <algorithm>
 #include <cmath>
 
+#include "data/csv_columns.h"
+#include "data/csv_head.h"
+#include "data/csv_notes.h"
 #include "data/csv_parser.h"
 #include "data/format.h"
 #include "data/number.h"
@@ -13,86 +17,6 @@ namespace {
 
 constexpr std::size_t kSampleRows = 10'000;
 constexpr std::string_view kNoLabel = "none";  // what a user says when no column is the label
-
-// One line of fields, unquoted and trimmed; for the head, where speed does not matter.
-std::vector<std::string> SplitFields(std::string_view line, char delimiter) {
-  std::vector<std::string> fields(1);
-  bool inside = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (inside && line[i] == '"' && i + 1 < line.size() && line[i + 1] == '"')
-      fields.back() += line[++i];
-    else if (line[i] == '"' && (inside || Trim(fields.back()).empty()))
-      inside = !inside;
-    else if (line[i] == delimiter && !inside)
-      fields.emplace_back();
-    else
-      fields.back() += line[i];
-  }
-  for (std::string& field : fields) field = std::string(Trim(field));
-  return fields;
-}
-
-// The same without copies, for a line that has no quotes: calls visit(number, field) for each.
-template <class Visit>
-std::size_t VisitFields(std::string_view line, char delimiter, Visit visit) {
-  if (line.find('"') != std::string_view::npos) {
-    const auto fields = SplitFields(line, delimiter);
-    for (std::size_t i = 0; i < fields.size(); ++i) visit(i, std::string_view(fields[i]));
-    return fields.size();
-  }
-  std::size_t count = 0;
-  while (true) {
-    if (line.size() > 1 && line[1] == delimiter && line[0] > ' ' &&
-        line[0] != delimiter) {  // one character: most of them
-      visit(count++, line.substr(0, 1));
-      line.remove_prefix(2);
-      continue;
-    }
-    const std::size_t end = line.find(delimiter);
-    visit(count++, Trim(line.substr(0, end)));
-    if (end == std::string_view::npos) return count;
-    line.remove_prefix(end + 1);
-  }
-}
-
-// The lines of the head with their numbers, without blank ones; a line end inside quotes is none.
-struct HeadLine {
-  std::uint64_t number;
-  std::string_view text;
-};
-std::vector<HeadLine> HeadLines(std::string_view head, std::size_t most) {
-  std::vector<HeadLine> lines;
-  bool inside = false;
-  std::size_t begin = 0;
-  std::uint64_t number = 1;
-  for (std::size_t i = 0; i <= head.size() && lines.size() < most; ++i) {
-    if (i < head.size() && head[i] == '"') inside = !inside;
-    if (i < head.size() && (head[i] != '\n' || inside)) continue;
-    std::string_view line = head.substr(begin, i - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!Trim(line).empty()) lines.push_back({number, line});
-    begin = i + 1;
-    ++number;
-  }
-  return lines;
-}
-
-char InferDelimiter(const std::vector<HeadLine>& lines) {
-  char best = ',';
-  std::size_t best_columns = 1;
-  for (const char candidate : {',', '\t', ';', '|', ' '}) {
-    const std::size_t columns = SplitFields(lines[0].text, candidate).size();
-    const std::size_t looked_at = std::min<std::size_t>(lines.size(), 20);
-    const bool same =
-        std::all_of(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(looked_at),
-                    [&](const HeadLine& line) { return SplitFields(line.text, candidate).size() == columns; });
-    if (same && columns > best_columns) {
-      best = candidate;
-      best_columns = columns;
-    }
-  }
-  return best;
-}
 
 Result<char> Delimiter(const InputOptions& options, const std::vector<HeadLine>& lines) {
   if (options.delimiter.empty()) return InferDelimiter(lines);
@@ -123,63 +47,68 @@ Result<std::size_t> FindColumn(const std::vector<Column>& columns, const std::st
                                                    : Str("did you mean ", Quoted(nearest), "?"))};
 }
 
+// A column of that name by custom, or the last that is not left out.
 std::size_t GuessLabelColumn(const std::vector<Column>& columns) {
   for (const std::string_view name : {"label", "target", "class", "y", "Label", "Target", "Class"})
     for (std::size_t i = 0; i < columns.size(); ++i)
       if (columns[i].name == name) return i;
+  for (std::size_t i = columns.size(); i-- > 0;)
+    if (columns[i].kind != Column::Kind::kIgnored) return i;
   return columns.size() - 1;
 }
 
 bool LooksLike(const Head& head) {
   const std::string_view start = head.bytes.substr(0, 4096);
   if (start.find('\0') != std::string_view::npos) return false;
-  const auto lines = HeadLines(start, 3);
-  return !lines.empty() && SplitFields(lines[0].text, InferDelimiter(lines)).size() > 1;
+  auto lines = HeadLines(start, 20);
+  if (start.size() < head.bytes.size() && lines.size() > 1) lines.pop_back();  // it may be cut
+  return !lines.empty() && UsualColumns(lines, InferDelimiter(lines)) > 1;
 }
 
-bool IsNumber(std::string_view field) {
-  double number = 0;
-  return ParseNumber(field, number);
+// What a line of the head has wrong before its columns can be looked at.
+Result<void> CheckLine(const Head& head, const HeadLine& line, char delimiter) {
+  const std::size_t quote = UnclosedQuote(line.text, delimiter);
+  if (quote == 0) return {};
+  return Error{Code::kBadInput,
+               Str(head.path, ":", line.number, ":", quote,
+                   ": found a quote that is never closed, expected another before the end of the line")};
 }
 
-// A header: the first line has text in a column where the lines after it have numbers.
-bool HasHeader(const InputOptions& options, const std::vector<HeadLine>& lines, char delimiter) {
-  if (options.header != "auto") return options.header == "yes";
-  const auto first = SplitFields(lines[0].text, delimiter);
-  std::vector<bool> may_be_name;
-  for (const std::string& field : first) may_be_name.push_back(!field.empty() && !IsNumber(field));
-  const std::size_t looked_at = std::min<std::size_t>(lines.size(), 20);
-  for (std::size_t row = 1; row < looked_at; ++row) {
-    const auto fields = SplitFields(lines[row].text, delimiter);
-    for (std::size_t i = 0; i < std::min(fields.size(), may_be_name.size()); ++i)
-      if (!IsNumber(fields[i])) may_be_name[i] = false;
-  }
-  if (lines.size() == 1) return std::all_of(may_be_name.begin(), may_be_name.end(), [](bool name) { return name; });
-  return std::any_of(may_be_name.begin(), may_be_name.end(), [](bool name) { return name; });
+// The first line says how many columns there are; were it the only one with that many, it would be wrong, not all the
+// others.
+Result<void> CheckFirstLine(const Head& head, std::span<const HeadLine> lines, std::size_t columns, char delimiter,
+                            bool header) {
+  const std::span<const HeadLine> rest = lines.subspan(1);
+  const std::size_t usual = UsualColumns(rest, delimiter);
+  if (rest.size() < 2 || usual == 0 || usual == columns) return {};
+  HeadFields fields;
+  for (const HeadLine& line : rest)
+    if (fields.Of(line.text, delimiter).size() == columns) return {};
+  return Error{Code::kBadInput, Str(head.path, ":", lines[0].number, ":1: found ", columns,
+                                    columns == 1 ? " column" : " columns", ", but ", usual, " in the lines below; ",
+                                    header ? "expected a name for each" : "expected as many in the first")};
 }
 
-// Marks columns with text in them as categories and returns the labels that were seen.
-std::vector<std::string> LookAtRows(std::span<const HeadLine> rows, char delimiter, std::size_t label,
-                                    std::vector<Column>& columns) {
-  std::vector<std::string> labels_seen;
-  std::vector<bool> is_category(columns.size());
-  std::vector<std::size_t> not_numbers;
+// What the values of a column are, unless somebody says otherwise. One without name and values is what a delimiter at
+// the end of each line makes.
+Column::Kind KindOf(std::string_view name, const ColumnSight& sight, bool first, char decimal) {
+  if (name.empty() && sight.values == 0) return Column::Kind::kIgnored;
+  if (first && IsRowIndex(name, sight)) return Column::Kind::kIgnored;
+  if (sight.all_dates()) return sight.times > 0 ? Column::Kind::kDateTime : Column::Kind::kDate;
+  return sight.all_numbers(decimal) ? Column::Kind::kNumber : Column::Kind::kCategory;
+}
+
+// The labels of all rows that have as many fields as there are columns.
+std::vector<std::string> LabelsIn(std::span<const HeadLine> rows, char delimiter, std::size_t label,
+                                  std::size_t columns, char decimal) {
+  std::vector<std::string> seen;
+  HeadFields fields;
   for (const HeadLine& row : rows) {
-    not_numbers.clear();
-    std::string row_label;
-    const std::size_t count = VisitFields(row.text, delimiter, [&](std::size_t i, std::string_view field) {
-      if (i >= columns.size()) return;
-      if (i == label) row_label = field;
-      if (is_category[i] || (field.size() == 1 && static_cast<unsigned char>(field[0] - '0') < 10)) return;
-      if (!IsNumber(field) && !IsMissing(field)) not_numbers.push_back(i);
-    });
-    if (count != columns.size()) continue;  // the parser will say so
-    if (!IsMissing(row_label)) labels_seen.push_back(std::move(row_label));
-    for (const std::size_t i : not_numbers) is_category[i] = true;
+    const auto line = fields.Of(row.text, delimiter);
+    if (line.size() != columns || IsMissing(line[label].text)) continue;
+    seen.push_back(decimal == '.' ? std::string(line[label].text) : CanonicalLabel(line[label].text, decimal));
   }
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (is_category[i]) columns[i].kind = Column::Kind::kCategory;
-  return labels_seen;
+  return seen;
 }
 
 Result<void> TakeUsersWord(const InputOptions& options, std::vector<Column>& columns) {
@@ -187,6 +116,7 @@ Result<void> TakeUsersWord(const InputOptions& options, std::vector<Column>& col
     columns[TRY(FindColumn(columns, name, flag))].kind = kind;
     return {};
   };
+  for (const std::string& name : options.numeric) TRY(set(name, "--numeric", Column::Kind::kNumber));
   for (const std::string& name : options.categorical) TRY(set(name, "--categorical", Column::Kind::kCategory));
   for (const std::string& name : options.ignore) TRY(set(name, "--ignore", Column::Kind::kIgnored));
   if (!options.weight_column.empty()) TRY(set(options.weight_column, "--weight-column", Column::Kind::kWeight));
@@ -199,33 +129,77 @@ std::uint64_t CountOf(const std::vector<Column>& columns, Column::Kind kind) {
       std::count_if(columns.begin(), columns.end(), [&](const Column& c) { return c.kind == kind; }));
 }
 
+std::uint64_t NumbersIn(const std::vector<Column>& columns) {
+  std::uint64_t numbers = 0;
+  for (const Column& column : columns) numbers += column.numbers();
+  return numbers;
+}
+
+// Settles whether there is a header, and fills `sights` with what the rows show of each column.
+Result<Header> LookAtHead(const Head& head, const InputOptions& options, std::span<const HeadLine> lines,
+                          char delimiter, std::vector<ColumnSight>& sights) {
+  HeadFields reading;
+  const auto first = reading.Of(lines[0].text, delimiter);
+  sights.assign(first.size(), {});
+  LookAt(lines.subspan(1), delimiter, sights);
+  Header header = {options.header == "yes"};
+  if (options.header == "auto") header = InferHeader(first, sights);
+  if (header.is && lines.size() == 1)
+    return Error{Code::kBadInput, Str(head.path, ":", lines[0].number + 1,
+                                      ":1: found no rows below the names of the columns, expected some; use --header "
+                                      "no if the first line is a row")};
+  TRY(CheckFirstLine(head, lines, first.size(), delimiter, header.is));
+  if (header.is) {
+    TRY(CheckLine(head, lines[1], delimiter));
+  } else {
+    sights.assign(first.size(), {});  // whether a column counts is told in order
+    LookAt(lines, delimiter, sights);
+  }
+  return header;
+}
+
+// The columns with their names and what they are.
+Result<void> DescribeColumns(const InputOptions& options, std::string_view first_line,
+                             const std::vector<ColumnSight>& sights, Description& description) {
+  HeadFields reading;
+  const auto first = reading.Of(first_line, description.delimiter[0]);
+  auto& columns = description.columns;
+  columns.clear();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const std::string_view name = description.header ? first[i].text : std::string_view();
+    columns.push_back({description.header ? std::string(name) : Str("column", i + 1),
+                       KindOf(name, sights[i], description.header && i == 0, description.decimal)});
+  }
+  return TakeUsersWord(options, columns);
+}
+
 Result<void> Describe(const Head& head, const InputOptions& options, base::Files&, Description& description) {
   TRY(CheckBits(options.bits));
   const auto lines = HeadLines(head.bytes, kSampleRows + 1);
   if (lines.empty()) return Error{Code::kBadInput, Str(head.path, ":1:1: found only blank lines, expected a table")};
   const char delimiter = TRY(Delimiter(options, lines));
   description.delimiter = std::string(1, delimiter);
-  description.header = HasHeader(options, lines, delimiter);
-  if (description.header && lines.size() == 1)
-    return Error{Code::kBadInput, Str(head.path, ":", lines[0].number + 1,
-                                      ":1: found no rows below the names of the columns, expected some; use --header "
-                                      "no if the first line is a row")};
+  TRY(CheckLine(head, lines[0], delimiter));
+  std::vector<ColumnSight> sights;
+  const Header header = TRY(LookAtHead(head, options, lines, delimiter, sights));
+  description.header = header.is;
+  description.decimal =
+      options.decimal == "auto" ? InferDecimal(sights, delimiter) : (options.decimal == "comma" ? ',' : '.');
   auto& columns = description.columns;
-  columns.clear();
-  const auto first = SplitFields(lines[0].text, delimiter);
-  for (std::size_t i = 0; i < first.size(); ++i)
-    columns.push_back({description.header ? first[i] : Str("column", i + 1), Column::Kind::kNumber});
+  TRY(DescribeColumns(options, lines[0].text, sights, description));
 
   const bool has_label = options.label != kNoLabel;
-  std::size_t label = columns.size();
-  if (has_label)
-    label = options.label.empty() ? GuessLabelColumn(columns) : TRY(FindColumn(columns, options.label, "--label"));
-  const auto labels_seen = LookAtRows(std::span(lines).subspan(description.header ? 1 : 0), delimiter, label, columns);
-  TRY(TakeUsersWord(options, columns));
-  if (has_label) columns[label].kind = Column::Kind::kLabel;
+  std::vector<std::string> labels_seen;
+  if (has_label) {
+    const std::size_t label =
+        options.label.empty() ? GuessLabelColumn(columns) : TRY(FindColumn(columns, options.label, "--label"));
+    columns[label].kind = Column::Kind::kLabel;
+    labels_seen =
+        LabelsIn(std::span(lines).subspan(header.is ? 1 : 0), delimiter, label, columns.size(), description.decimal);
+  }
 
   const bool categories = CountOf(columns, Column::Kind::kCategory) > 0;
-  description.features = CountOf(columns, Column::Kind::kNumber);
+  description.features = NumbersIn(columns);
   if (!categories && description.features == 0)
     return Error{Code::kBadInput, Str(head.path, ":1:1: found no column to learn from, expected one beside the label")};
   description.bits = options.bits;
@@ -236,9 +210,10 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   description.standardise = options.standardise && description.features > 0;
   if (description.standardise) description.moments = Moments(description.features);
   if (categories && options.bits == 0) description.dictionaries.resize(1);
-  if (has_label) return SettleLabels(head, options, labels_seen, description.labels);
   description.labels = {};
   description.labels.kind = Labels::Kind::kReal;
+  if (has_label) TRY(SettleLabels(head, options, labels_seen, description.labels));
+  description.notes = NotesOf(description, sights, header.sure);
   return {};
 }
 
@@ -247,8 +222,8 @@ Result<void> CheckDescription(const Description& description) {
   const auto& columns = description.columns;
   const bool categories = CountOf(columns, Column::Kind::kCategory) > 0;
   const bool sound = description.delimiter.size() == 1 && !columns.empty() &&
-                     CountOf(columns, Column::Kind::kNumber) == description.features &&
-                     description.dense == !categories && CountOf(columns, Column::Kind::kLabel) <= 1 &&
+                     NumbersIn(columns) == description.features && description.dense == !categories &&
+                     CountOf(columns, Column::Kind::kLabel) <= 1 &&
                      (!categories || description.bits > 0 || description.dictionaries.size() == 1);
   if (sound) return {};
   return Error{Code::kCorrupt, "input description: the columns of the table do not fit together"};
@@ -257,17 +232,11 @@ Result<void> CheckDescription(const Description& description) {
 // The fields of this file: by header names where there are some (order may differ), else by position. The label may be
 // missing altogether when rows need none.
 Result<std::vector<CsvField>> FieldsOf(const Head& head, const Description& description, bool labelled) {
-  std::vector<CsvField> known;
-  std::uint32_t numbers = 0, categories = 0;
-  for (std::size_t i = 0; i < description.columns.size(); ++i) {
-    const Column::Kind kind = description.columns[i].kind;
-    const std::uint32_t feature =
-        kind == Column::Kind::kNumber ? numbers++ : (kind == Column::Kind::kCategory ? categories++ : 0);
-    known.push_back({kind, feature, i + 1});
-  }
+  const std::vector<CsvField> known = FieldsFor(description.columns);
   const auto lines = HeadLines(head.bytes, 1);
   if (lines.empty()) return known;
-  const auto first = SplitFields(lines[0].text, description.delimiter[0]);
+  HeadFields reading;
+  const auto first = reading.Of(lines[0].text, description.delimiter[0]);
   std::vector<CsvField> fields;
   if (!description.header) {
     if (labelled || first.size() != known.size() - 1) return known;
@@ -276,9 +245,9 @@ Result<std::vector<CsvField>> FieldsOf(const Head& head, const Description& desc
     return fields;
   }
   std::vector<bool> found(known.size());
-  for (const std::string& name : first) {
+  for (const HeadFields::Field& name : first) {
     std::size_t i = 0;  // names may stand twice: the first goes with the first
-    while (i < known.size() && (found[i] || description.columns[i].name != name)) ++i;
+    while (i < known.size() && (found[i] || description.columns[i].name != name.text)) ++i;
     fields.push_back(i < known.size() ? known[i] : CsvField{Column::Kind::kIgnored, 0, 0});
     if (i < known.size()) found[i] = true;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "data/date.h"
 #include "data/lines.h"
 #include "data/number.h"
 
@@ -20,10 +21,12 @@ class CsvParser final : public Parser {
         fields_(std::move(fields)),
         labelled_(labelled),
         delimiter_(description.delimiter[0]),
+        comma_(description.decimal == ','),
         missing_(description.standardise ? kMissing : 0.0f) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       has_weight_ |= fields_[i].kind == Column::Kind::kWeight;
       has_time_ |= fields_[i].kind == Column::Kind::kTime;
+      categories_ += fields_[i].kind == Column::Kind::kCategory ? 1 : 0;
       bool four = i + 4 < fields_.size();
       for (std::size_t j = i; four && j < i + 4; ++j)
         four = fields_[j].kind == Column::Kind::kNumber && fields_[j].feature == fields_[i].feature + (j - i);
@@ -152,25 +155,44 @@ class CsvParser final : public Parser {
     return {{begin, static_cast<std::size_t>(close - begin)}, doubled_quotes};
   }
 
-  // A number, or `missing` when there is none. Plain numbers take the fast way, without looking for the end of the
-  // field.
+  // A plain number takes the fast way, without looking for the end of the field; null for anything else.
+  const char* TakePlain(const char* at, const char* end, double& number) const {
+    const char* stop = nullptr;
+    if (!comma_) [[likely]]
+      stop = ParseDouble(at, end, number);
+    else if (delimiter_ != ',')
+      stop = ParseDouble<','>(at, end, number);
+    return stop != nullptr && AtFieldEnd(stop) ? stop : nullptr;
+  }
+
+  // A number, or `missing` when there is none.
   double TakeNumber(const char*& at, const char* end, float missing, Mistake& mistake) const {
     const char* const begin = at;
     double number = 0;
-    const char* const stop = ParseDouble(at, end, number);
-    if (stop != nullptr && AtFieldEnd(stop) && std::abs(number) <= std::numeric_limits<float>::max()) [[likely]] {
+    const char* const stop = TakePlain(at, end, number);
+    if (stop != nullptr && std::abs(number) <= std::numeric_limits<float>::max()) [[likely]] {
       at = stop;
       return number;
     }
     const Text field = TakeField(at, end, mistake);
-    if (mistake.at != nullptr || IsMissing(field.raw)) return missing;
-    if (field.doubled_quotes || !ParseNumber(field.raw, number))
-      mistake = {begin, Str("found ", Quoted(field.raw),
-                            ", expected a number, as in the first rows; list the column "
-                            "under --categorical if it is one")};
+    if (mistake.at != nullptr || IsMissingNumber(field.raw)) return missing;
+    if (field.doubled_quotes || !ParseMarked(field.raw, description_.decimal, number))
+      mistake = {begin, Str("found ", Quoted(field.raw), ", expected a number", comma_ ? " with a decimal comma" : "",
+                            ", as in the first rows; list the column under --categorical if it is one")};
     else if (!std::isfinite(static_cast<float>(number)))
       mistake = {begin, Str("found ", Quoted(field.raw), ", expected a finite number")};
     return number;
+  }
+
+  void TakeDate(const char*& at, const char* end, std::span<float> numbers, Mistake& mistake) const {
+    const char* const begin = at;
+    const Text field = TakeField(at, end, mistake);
+    if (mistake.at != nullptr) return;
+    std::fill(numbers.begin(), numbers.end(), missing_);
+    if (IsMissingNumber(field.raw) || DateNumbers(field.raw, numbers)) return;
+    mistake = {begin, Str("found ", Quoted(field.raw),
+                          ", expected a date such as 2021-03-04 or 2021-03-04T12:34:56Z, as in the first rows; list "
+                          "the column under --categorical if it is one")};
   }
 
   // Reads the row at `at` and returns where the next begins; on a mistake a place outside of quotes in the same row.
@@ -181,8 +203,8 @@ class CsvParser final : public Parser {
     if (description_.dense) {
       numbers = rows.dense.Room(features);
     } else {
-      std::uint32_t* const index = rows.indices.Room(fields_.size());
-      numbers = rows.values.Room(fields_.size());
+      std::uint32_t* const index = rows.indices.Room(features + categories_);
+      numbers = rows.values.Room(features + categories_);
       for (std::size_t j = 0; j < features; ++j) index[j] = static_cast<std::uint32_t>(j);
       rows.indices.Resize(start + features);
       rows.values.Resize(start + features);
@@ -225,6 +247,12 @@ class CsvParser final : public Parser {
         case Column::Kind::kTime:
           time = TakeTime(at, end, mistake);
           break;
+        case Column::Kind::kDate:
+          TakeDate(at, end, {numbers + field.feature, 3}, mistake);
+          break;
+        case Column::Kind::kDateTime:
+          TakeDate(at, end, {numbers + field.feature, 4}, mistake);
+          break;
         case Column::Kind::kIgnored:
           TakeField(at, end, mistake);
           break;
@@ -258,16 +286,18 @@ class CsvParser final : public Parser {
   float TakeLabel(const char*& at, const char* end, Mistake& mistake) const {
     const char* const begin = at;
     double number = 0;
-    const char* const stop = ParseDouble(at, end, number);
+    const char* const stop = TakePlain(at, end, number);
     float label;
-    if (stop != nullptr && AtFieldEnd(stop)) [[likely]] {
+    if (stop != nullptr) [[likely]] {
       at = stop;
       label = description_.labels.Map(number);
     } else {
       const Text field = TakeField(at, end, mistake);
       if (mistake.at != nullptr || IsMissing(field.raw)) return kMissing;
       std::string room;
-      label = description_.labels.Map(field.Value(room));
+      const std::string_view text = field.Value(room);
+      label =
+          comma_ && ParseMarked(text, ',', number) ? description_.labels.Map(number) : description_.labels.Map(text);
     }
     if (std::isfinite(label)) return label;
     if (labelled_)
@@ -287,12 +317,21 @@ class CsvParser final : public Parser {
 
   std::int64_t TakeTime(const char*& at, const char* end, Mistake& mistake) const {
     const char* const begin = at;
-    const double time = TakeNumber(at, end, kMissing, mistake);
+    double time = kMissing;
+    const char* const stop = TakePlain(at, end, time);
+    if (stop != nullptr) {
+      at = stop;
+    } else {
+      const Text field = TakeField(at, end, mistake);
+      Date date;
+      if (mistake.at == nullptr && ParseDate(field.raw, date)) return date.seconds;
+      if (mistake.at == nullptr) (void)ParseMarked(field.raw, description_.decimal, time);
+    }
     if (std::abs(time) < 0x1p63) [[likely]]
       return static_cast<std::int64_t>(time);
     if (mistake.at == nullptr)
       mistake = {begin, Str("found time ", Quoted({begin, static_cast<std::size_t>(at - begin)}),
-                            ", expected seconds since 1970")};
+                            ", expected seconds since 1970, or a date such as 2021-03-04T12:34:56Z")};
     return 0;
   }
 
@@ -316,8 +355,10 @@ class CsvParser final : public Parser {
   std::vector<CsvField> fields_;
   const bool labelled_;
   const char delimiter_;
+  const bool comma_;     // before the fraction of a number
   const float missing_;  // what a missing number becomes: standardisation knows what to do with NaN
   bool has_weight_ = false, has_time_ = false;
+  std::size_t categories_ = 0;
   std::uint64_t four_zeros_ = 0;  // "0,0,0,0,"
 };
 
@@ -326,6 +367,31 @@ class CsvParser final : public Parser {
 bool IsMissing(std::string_view field) {
   static constexpr std::array<std::string_view, 9> kWords = {"", "NA", "nan", "NaN", "?", "null", "NULL", "N/A", "na"};
   return std::find(kWords.begin(), kWords.end(), field) != kWords.end();
+}
+
+bool IsMissingNumber(std::string_view field) {
+  static constexpr std::array<std::string_view, 14> kWords = {"None", "none", "NONE", "Null", "nil", "NAN", "<NA>",
+                                                              "#N/A", "n/a",  "N/a",  "NaT",  "-",   "--",  "."};
+  return IsMissing(field) || std::find(kWords.begin(), kWords.end(), field) != kWords.end();
+}
+
+bool DateNumbers(std::string_view text, std::span<float> numbers) {
+  Date date;
+  if (!ParseDate(text, date)) return false;
+  const int parts[Column::kMostNumbers] = {date.year, date.month, date.weekday, date.hour};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(parts[i]);
+  return true;
+}
+
+std::vector<CsvField> FieldsFor(const std::vector<Column>& columns) {
+  std::vector<CsvField> fields;
+  std::uint32_t numbers = 0, categories = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bool category = columns[i].kind == Column::Kind::kCategory;
+    fields.push_back({columns[i].kind, category ? categories++ : numbers, i + 1});
+    numbers += columns[i].numbers();
+  }
+  return fields;
 }
 
 std::unique_ptr<Parser> MakeCsvParser(const Description& description, std::vector<CsvField> fields, bool labelled) {

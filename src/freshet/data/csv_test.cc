@@ -115,7 +115,7 @@ TEST(Csv, InfersDelimiterAndHeader) {
   } table[] = {
       {"1,2,3\n4,5,6\n", ",", false},           {"1;2;3\n4;5;6\n", ";", false}, {"1\t2\t3\n4\t5\t6\n", "\t", false},
       {"1|2|3\n4|5|6\n", "|", false},           {"1 2 3\n4 5 6\n", " ", false}, {"a,b,y\n1,2,3\n", ",", true},
-      {"a;b,c;y\n1;2,5;3\n", ";", true},        {"a,b,y\nx,y,1\n", ",", true},  {"a,b,c\nd,e,f\n", ",", false},
+      {"a;b,c;y\n1;2,5;3\n", ";", true},        {"a,b,y\nx,y,1\n", ",", true},  {"a,b,c\nd,e,f\n", ",", true},
       {"\n\na,b,y\n1,2,3\n4,5,6\n", ",", true},
   };
   for (const auto& [text, delimiter, header] : table) {
@@ -255,6 +255,7 @@ TEST(Csv, SaysWhereAndWhatIsWrongWithAFile) {
   const std::string good = "n,c,w,t,label\n1,x,1,5,0\n2.5,\"y,z\",0.5,6,1\n", longest(400, '9');
   const std::string hint =
       ", expected a number, as in the first rows; list the column under --categorical if it is one";
+  const std::string date = ", or a date such as 2021-03-04T12:34:56Z";
   const MalformedFile table[] = {
       {"empty", "", "1:1", "found an empty file, expected rows of data", MalformedFile::kNone},
       {"only blank lines", "\n  \n\r\n", "1:1", "found only blank lines, expected a table", MalformedFile::kNone},
@@ -286,9 +287,10 @@ TEST(Csv, SaysWhereAndWhatIsWrongWithAFile) {
       {"label is not finite", good + "3,x,1,5,inf\n", "4:9", "label 'inf', expected one of 0, 1", 2},
       {"negative weight", good + "3,x,-1,5,1\n", "4:5", "found weight '-1', expected 0 or more", 2},
       {"no weight", good + "3,x,,5,1\n", "4:5", "found weight '', expected 0 or more", 2},
-      {"no time", good + "3,x,1,,1\n", "4:7", "found time '', expected seconds since 1970", 2},
-      {"time beyond 63 bits", good + "3,x,1,1e19,1\n", "4:7", "found time '1e19', expected seconds since 1970", 2},
-      {"time is a word", good + "3,x,1,now,1\n", "4:7", "found 'now'" + hint, 2},
+      {"no time", good + "3,x,1,,1\n", "4:7", "found time '', expected seconds since 1970" + date, 2},
+      {"time beyond 63 bits", good + "3,x,1,1e19,1\n", "4:7", "found time '1e19', expected seconds since 1970" + date,
+       2},
+      {"time is a word", good + "3,x,1,now,1\n", "4:7", "found time 'now', expected seconds since 1970" + date, 2},
       {"line ends of three kinds", good + "3,x,1,5,1\r\n4,x,1,5,1\r5,x,1,5,1\n", "5:9",
        "label '1\\x0d5', expected one of 0, 1", 3},
       {"binary garbage", good + "\x01\xff\x7f\x80\xfe", "4:1", "found '\\x01\xff\\x7f\x80\xfe'" + hint, 2},

@@ -5,11 +5,13 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+
 namespace freshet::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
-const char* const kColumnKinds[] = {"number", "category", "label", "weight", "time", "ignored"};
+const char* const kColumnKinds[] = {"number", "category", "label", "weight", "time", "ignored", "date", "datetime"};
 const char* const kLabelKinds[] = {"auto", "real", "binary", "classes"};
 
 template <class Kind, std::size_t N>
@@ -29,10 +31,14 @@ Number Whole(const Json& json) {
   return json.get<Number>();
 }
 
-// JSON is UTF-8; names from files of other encodings travel byte by byte as Latin-1 code points.
-std::string Utf8(const std::string& bytes) {
+// How names stand in JSON, which is UTF-8: as they are, where all of them are UTF-8. Those of files in another encoding
+// travel byte by byte as Latin-1 code points, which is what version 1 and 2 did with all.
+enum class Encoding { kUtf8, kLatin1 };
+
+std::string Encode(const std::string& name, Encoding encoding) {
+  if (encoding == Encoding::kUtf8) return name;
   std::string out;
-  for (const char c : bytes) {
+  for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x80)
       out += c;
@@ -42,16 +48,29 @@ std::string Utf8(const std::string& bytes) {
   return out;
 }
 
-std::string Bytes(const std::string& utf8) {
+std::string Decode(const std::string& text, Encoding encoding) {
+  if (encoding == Encoding::kUtf8) return text;
   std::string out;
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(utf8[i]);
-    if (byte < 0x80 || i + 1 >= utf8.size())
-      out += utf8[i];
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80 || i + 1 >= text.size())
+      out += text[i];
     else
-      out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
+      out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(text[++i]) & 0x3f));
   }
   return out;
+}
+
+bool IsAscii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+// All names of a description, one after another.
+std::string AllNames(const Description& description) {
+  std::string all = Str(description.delimiter, "\n", description.labels.positive, "\n");
+  for (const Column& column : description.columns) (all += column.name) += "\n";
+  for (const std::string& name : description.labels.names) (all += name) += "\n";
+  return all;
 }
 
 // Can rows of this shape be shown like that?
@@ -66,21 +85,40 @@ bool Fits(const View& view, const std::vector<std::uint64_t>& shape, std::uint64
 
 }  // namespace
 
+std::string_view Name(Column::Kind kind) { return kColumnKinds[static_cast<int>(kind)]; }
+
+std::vector<std::string> Description::NumberNames() const {
+  constexpr std::string_view kParts[] = {"year", "month", "weekday", "hour"};
+  std::vector<std::string> names;
+  for (const Column& column : columns)
+    for (std::uint32_t i = 0; i < column.numbers(); ++i)
+      names.push_back(column.kind == Column::Kind::kNumber ? column.name : Str(column.name, ".", kParts[i]));
+  return names;
+}
+
 std::string Description::ToJson() const {
   Json json;
-  json["version"] = view.any() ? kVersion : 1;
+  const std::string names = AllNames(*this);
+  const Encoding encoding = base::IsUtf8(names) ? Encoding::kUtf8 : Encoding::kLatin1;
+  const bool utf8 = encoding == Encoding::kUtf8 && !IsAscii(names);
+  const bool dates =
+      std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.kind >= Column::Kind::kDate; });
+  json["version"] = utf8 || dates || decimal != '.' ? 3 : (view.any() ? 2 : 1);
   json["format"] = format;
-  json["delimiter"] = Utf8(delimiter);
+  if (utf8) json["encoding"] = "utf-8";
+  json["delimiter"] = Encode(delimiter, encoding);
+  if (decimal != '.') json["decimal"] = std::string(1, decimal);
   json["header"] = header;
   json["columns"] = Json::array();
   for (const Column& column : columns)
-    json["columns"].push_back({{"name", Utf8(column.name)}, {"kind", kColumnKinds[static_cast<int>(column.kind)]}});
+    json["columns"].push_back(
+        {{"name", Encode(column.name, encoding)}, {"kind", kColumnKinds[static_cast<int>(column.kind)]}});
   json["index_base"] = index_base;
   json["bits"] = bits;
   json["labels"]["kind"] = kLabelKinds[static_cast<int>(labels.kind)];
-  json["labels"]["positive"] = Utf8(labels.positive);
+  json["labels"]["positive"] = Encode(labels.positive, encoding);
   json["labels"]["names"] = Json::array();
-  for (const std::string& name : labels.names) json["labels"]["names"].push_back(Utf8(name));
+  for (const std::string& name : labels.names) json["labels"]["names"].push_back(Encode(name, encoding));
   json["dense"] = dense;
   json["features"] = features;
   json["shape"] = shape;
@@ -130,24 +168,30 @@ Result<Description> Description::Load(const TensorFile& file) {
     if (version < 1 || version > kVersion)
       return corrupt(Str("version ", version, ", this program reads 1 to ", kVersion));
     d.format = json.at("format");
-    d.delimiter = Bytes(json.at("delimiter"));
+    if (json.contains("encoding") && json.at("encoding") != "utf-8") return corrupt("unknown encoding of names");
+    const Encoding encoding = json.contains("encoding") ? Encoding::kUtf8 : Encoding::kLatin1;
+    d.delimiter = Decode(json.at("delimiter"), encoding);
+    if (json.contains("decimal")) {
+      if (json.at("decimal") != ",") return corrupt("unknown mark before the fraction of numbers");
+      d.decimal = ',';
+    }
     d.header = json.at("header");
     for (const Json& column : json.at("columns")) {
       Column::Kind kind{};
       if (!ParseKind(column.at("kind"), kColumnKinds, kind)) return corrupt("unknown kind of column");
-      d.columns.push_back({Bytes(column.at("name")), kind});
+      d.columns.push_back({Decode(column.at("name"), encoding), kind});
     }
     d.index_base = Whole<int>(json.at("index_base"));
     d.bits = Whole<int>(json.at("bits"));
     if (!ParseKind(json.at("labels").at("kind"), kLabelKinds, d.labels.kind)) return corrupt("unknown kind of label");
-    d.labels.positive = Bytes(json.at("labels").at("positive"));
-    for (const Json& name : json.at("labels").at("names")) d.labels.names.push_back(Bytes(name));
+    d.labels.positive = Decode(json.at("labels").at("positive"), encoding);
+    for (const Json& name : json.at("labels").at("names")) d.labels.names.push_back(Decode(name, encoding));
     d.labels.Index();
     d.dense = json.at("dense");
     d.features = Whole<std::uint64_t>(json.at("features"));
     for (const Json& extent : json.at("shape")) d.shape.push_back(Whole<std::uint64_t>(extent));
     bool means = false;
-    if (version >= 2) {
+    if (version == 2 || json.contains("view")) {
       d.view.crop = Whole<std::uint64_t>(json.at("view").at("crop"));
       means = Whole<std::uint64_t>(json.at("view").at("means")) > 0;
     }

@@ -13,10 +13,18 @@ namespace freshet::data {
 
 // One column of a table (CSV, TSV).
 struct Column {
-  enum class Kind { kNumber, kCategory, kLabel, kWeight, kTime, kIgnored };
+  // A date is the numbers year, month and weekday (1 is Monday), a date with time also its hour; see data/date.h.
+  enum class Kind { kNumber, kCategory, kLabel, kWeight, kTime, kIgnored, kDate, kDateTime };
+  static constexpr std::size_t kMostNumbers = 4;
   std::string name;
   Kind kind = Kind::kNumber;
+
+  // Numbers that a row has of it.
+  std::uint32_t numbers() const {
+    return kind == Kind::kNumber ? 1 : (kind == Kind::kDate ? 3 : (kind == Kind::kDateTime ? 4 : 0));
+  }
 };
+std::string_view Name(Column::Kind kind);
 
 // What a model is shown of an image of `shape` channels, height, width: the middle of it, less the means, over the
 // deviations. Rows are kept and sent whole; data/augment.h makes what is shown from them.
@@ -32,10 +40,12 @@ struct View {
 // ever. It is inferred from the head of the data and the user's options, versioned, and saved with the weights, so that
 // predict, evaluate and serve take the same raw rows. Dictionaries and moments grow while training reads.
 struct Description {
-  static constexpr int kVersion = 2;  // a view came with 2; a description that has none is still written as 1
+  // A view came with 2; dates, a decimal comma and names in UTF-8 with 3. What has none of these is written as 1.
+  static constexpr int kVersion = 3;
 
   std::string format;           // libsvm, csv, vw, ratings, idx, cifar10, images, text
   std::string delimiter;        // between columns (csv, ratings)
+  char decimal = '.';           // what stands before the fraction of a number (csv): a point or a comma
   bool header = false;          // the first line names the columns (csv)
   std::vector<Column> columns;  // csv
   int index_base = 1;           // what the first feature is called (libsvm)
@@ -51,6 +61,13 @@ struct Description {
   Moments moments;
   std::vector<Dictionary> dictionaries;  // ratings: users and items; csv: categories
   bool joint_ids = false;                // users and items share one index space (factorization machines)
+
+  // What whoever gave the data may want to know of how it is read, a sentence each; found while the description was
+  // inferred, not saved.
+  std::vector<std::string> notes = {};
+
+  // What the numbers of a row are called that come first among its features; of a table only.
+  std::vector<std::string> NumberNames() const;
 
   // As tensors and metadata of a model file, and back.
   void Save(Metadata& metadata, std::vector<Tensor>& tensors, std::vector<std::string>& storage) const;

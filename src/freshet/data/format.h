@@ -18,6 +18,8 @@ struct InputOptions {
   std::string label;                     // column by name or by number from 1 (negative: from the end), or "none"; csv
   std::string delimiter;                 // "" infers; "\t" or "tab" is a tab
   std::string header = "auto";           // auto, yes, no
+  std::string decimal = "auto";          // auto, point, comma: before the fraction of numbers; csv
+  std::vector<std::string> numeric;      // columns to treat as numbers though the head has other text in them
   std::vector<std::string> categorical;  // columns to treat as categories though they look like numbers
   std::vector<std::string> ignore;       // columns to leave out
   std::string weight_column, time_column;

@@ -6,9 +6,9 @@
 
 namespace freshet::data {
 
-std::string CanonicalLabel(std::string_view text) {
+std::string CanonicalLabel(std::string_view text, char mark) {
   double number = 0;
-  return ParseNumber(text, number) ? Str(number) : std::string(text);
+  return (mark == '.' ? ParseNumber(text, number) : ParseMarked(text, mark, number)) ? Str(number) : std::string(text);
 }
 
 void Labels::Index() {

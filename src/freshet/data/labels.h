@@ -48,7 +48,8 @@ class Labels {
   double positive_value_ = std::numeric_limits<double>::quiet_NaN();
 };
 
-// The canonical form of a label: a number in its shortest form, other text as it is.
-std::string CanonicalLabel(std::string_view text);
+// The canonical form of a label: a number (by `mark`, see ParseMarked, where that is a comma) in its shortest form,
+// other text as it is.
+std::string CanonicalLabel(std::string_view text, char mark = '.');
 
 }  // namespace freshet::data

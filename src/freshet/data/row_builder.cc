@@ -62,13 +62,8 @@ RowBuilder::RowBuilder(const Description& description) : description_(descriptio
   const bool table = description.format == "csv", ratings = description.format == "ratings";
   form_ = description.dense ? Form::kNumbers : (table || ratings ? Form::kColumns : Form::kIndices);
   if (!table && !ratings) return;
-  std::uint32_t numbers = 0, categories = 0;
-  for (std::uint32_t i = 0; i < description.columns.size(); ++i) {
-    const Column::Kind kind = description.columns[i].kind;
-    const bool number = kind == Column::Kind::kNumber, category = kind == Column::Kind::kCategory;
-    fields_.push_back({kind, number ? numbers++ : (category ? categories++ : 0), i + 1});
-    by_name_.push_back(i);
-  }
+  fields_ = FieldsFor(description.columns);
+  for (std::uint32_t i = 0; i < fields_.size(); ++i) by_name_.push_back(i);
   std::stable_sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return description.columns[a].name < description.columns[b].name;
   });
@@ -135,7 +130,7 @@ Result<float> RowBuilder::Label(double number) const {
 }
 
 Result<float> RowBuilder::Label(std::string_view text) const {
-  const float label = description_.labels.Map(text);
+  const float label = MapLabel(text, description_);
   if (std::isfinite(label)) return label;
   return Bad(Str("label ", Quoted(text), ", expected ", description_.labels.Expected()));
 }
@@ -143,7 +138,7 @@ Result<float> RowBuilder::Label(std::string_view text) const {
 Result<void> RowBuilder::SetLabels(const Values& labels, Rows& rows) const {
   CHECK(SizeOf(labels) == rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    rows.labels[r] = MapLabel(labels, r, description_.labels);
+    rows.labels[r] = MapLabel(labels, r, description_);
     if (!std::isfinite(rows.labels[r])) [[unlikely]]
       return Bad(Str("row ", r, ": label ", CellText(labels, r), ", expected ", description_.labels.Expected()));
   }

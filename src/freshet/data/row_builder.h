@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/csv_parser.h"
 #include "data/description.h"
 #include "data/rows.h"
 
@@ -75,17 +76,12 @@ class RowBuilder {
   Result<float> Label(std::string_view text) const;
 
  private:
-  struct Field {
-    Column::Kind kind;
-    std::uint32_t feature;  // number of the numeric column, or of the category column
-    std::uint64_t seed;     // for hashing a category
-  };
   class Filler;
   Result<std::vector<const Cells*>> Match(std::span<const Cells> columns) const;
 
   const Description& description_;
   Form form_;
-  std::vector<Field> fields_;           // as the description's columns; of tables and ratings only
+  std::vector<CsvField> fields_;        // as the description's columns; of tables and ratings only
   std::vector<std::uint32_t> by_name_;  // numbers of the columns, by name
 };
 

@@ -8,12 +8,12 @@
 
 namespace freshet::data {
 
-Found NumberAt(const Values& values, std::size_t row, double& number) {
+Found NumberAt(const Values& values, std::size_t row, char mark, double& number) {
   return std::visit(
       [&]<class T>(std::span<const T> span) {
         if constexpr (std::is_same_v<T, std::string_view>) {
-          if (IsMissing(span[row])) return Found::kMissing;
-          return ParseNumber(span[row], number) ? Found::kValue : Found::kWrong;
+          if (IsMissingNumber(span[row])) return Found::kMissing;
+          return ParseMarked(span[row], mark, number) ? Found::kValue : Found::kWrong;
         } else {
           number = static_cast<double>(span[row]);
           return std::isnan(number) ? Found::kMissing : Found::kValue;
@@ -38,10 +38,17 @@ Found TextAt(const Values& values, std::size_t row, NumberText& room, std::strin
       values);
 }
 
-float MapLabel(const Values& values, std::size_t row, const Labels& labels) {
+float MapLabel(std::string_view text, const Description& description) {
+  double number = 0;
+  if (description.decimal == ',' && ParseMarked(text, ',', number)) return description.labels.Map(number);
+  return description.labels.Map(text);
+}
+
+float MapLabel(const Values& values, std::size_t row, const Description& description) {
+  const Labels& labels = description.labels;
   return std::visit(
       [&]<class T>(std::span<const T> span) {
-        if constexpr (std::is_same_v<T, std::string_view>) return labels.Map(span[row]);
+        if constexpr (std::is_same_v<T, std::string_view>) return MapLabel(span[row], description);
         // Labels are compared as doubles, and 0.1f is not 0.1: as a text it is.
         if constexpr (std::is_same_v<T, float>)
           if (labels.kind != Labels::Kind::kReal) return labels.Map(NumberText(span[row]).view());

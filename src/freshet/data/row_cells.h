@@ -33,11 +33,12 @@ class NumberText {
 
 enum class Found { kValue, kMissing, kWrong };
 
-// The value at `row` as a number, or as text (which may lie in `room`).
-Found NumberAt(const Values& values, std::size_t row, double& number);
+// The value at `row` as a number, by `mark` (see ParseMarked) where it is text, or as text (which may lie in `room`).
+Found NumberAt(const Values& values, std::size_t row, char mark, double& number);
 Found TextAt(const Values& values, std::size_t row, NumberText& room, std::string_view& text);
 // The label at `row` as the model sees it; not finite when it is none.
-float MapLabel(const Values& values, std::size_t row, const Labels& labels);
+float MapLabel(const Values& values, std::size_t row, const Description& description);
+float MapLabel(std::string_view text, const Description& description);
 // The value at `row`, for an error.
 std::string CellText(const Values& values, std::size_t row);
 

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "data/csv_parser.h"
+#include "data/date.h"
 #include "data/row_cells.h"
 
 namespace freshet::data {
@@ -50,7 +51,7 @@ class RowBuilder::Filler {
   }
 
   // False, with what was expected, when the cell is wrong.
-  bool Take(const Field& field, const Values& values, std::size_t row) {
+  bool Take(const CsvField& field, const Values& values, std::size_t row) {
     switch (field.kind) {
       case Column::Kind::kNumber:
         return TakeNumber(field, values, row);
@@ -62,6 +63,10 @@ class RowBuilder::Filler {
         return TakeWeight(values, row);
       case Column::Kind::kTime:
         return TakeTime(values, row);
+      case Column::Kind::kDate:
+        return TakeDate(field, 3, values, row);
+      case Column::Kind::kDateTime:
+        return TakeDate(field, 4, values, row);
       case Column::Kind::kIgnored:
         break;
     }
@@ -73,9 +78,9 @@ class RowBuilder::Filler {
     return false;
   }
 
-  bool TakeNumber(const Field& field, const Values& values, std::size_t row) {
+  bool TakeNumber(const CsvField& field, const Values& values, std::size_t row) {
     double number = 0;
-    const Found found = NumberAt(values, row, number);
+    const Found found = NumberAt(values, row, description_.decimal, number);
     if (found == Found::kMissing) return true;
     if (found == Found::kWrong) return Wrong("a number");
     const auto value = static_cast<float>(number);
@@ -83,7 +88,16 @@ class RowBuilder::Filler {
     return std::isfinite(value) || Wrong("a finite number");
   }
 
-  bool TakeCategory(const Field& field, const Values& values, std::size_t row) {
+  bool TakeDate(const CsvField& field, std::size_t count, const Values& values, std::size_t row) {
+    NumberText room;
+    std::string_view text;
+    const Found found = TextAt(values, row, room, text);
+    if (found == Found::kMissing || IsMissingNumber(text)) return true;
+    float* const numbers = (description_.dense ? rows_.dense : rows_.values).data() + start_ + field.feature;
+    return DateNumbers(text, {numbers, count}) || Wrong("a date such as '2021-03-04' or '2021-03-04T12:34:56Z'");
+  }
+
+  bool TakeCategory(const CsvField& field, const Values& values, std::size_t row) {
     NumberText room;
     std::string_view text;
     const Found found = TextAt(values, row, room, text);
@@ -97,7 +111,7 @@ class RowBuilder::Filler {
     return true;
   }
 
-  bool TakeName(const Field& field, const Values& values, std::size_t row) {
+  bool TakeName(const CsvField& field, const Values& values, std::size_t row) {
     NumberText room;
     std::string_view text;
     if (TextAt(values, row, room, text) != Found::kValue || text.empty()) return Wrong("a name");
@@ -121,7 +135,7 @@ class RowBuilder::Filler {
     std::string_view text;
     const Found found = TextAt(values, row, room, text);
     if (found == Found::kMissing || (!ratings_ && IsMissing(text))) return true;
-    const float label = MapLabel(values, row, description_.labels);
+    const float label = MapLabel(values, row, description_);
     if (std::isfinite(label)) rows_.labels[row] = label;
     return std::isfinite(label) || !labelled_ || Wrong(description_.labels.Expected());
   }
@@ -129,7 +143,7 @@ class RowBuilder::Filler {
   bool TakeWeight(const Values& values, std::size_t row) {
     double weight = 0;
     const auto fits = [](float value) { return std::isfinite(value) && value >= 0; };
-    if (NumberAt(values, row, weight) != Found::kValue || !fits(static_cast<float>(weight)))
+    if (NumberAt(values, row, description_.decimal, weight) != Found::kValue || !fits(static_cast<float>(weight)))
       return Wrong("a weight of 0 or more");
     rows_.weights.Append(static_cast<float>(weight));
     return true;
@@ -140,14 +154,22 @@ class RowBuilder::Filler {
       rows_.times.Append((*whole)[row]);
       return true;
     }
+    NumberText room;
+    std::string_view text;
+    Date date;
+    if (TextAt(values, row, room, text) == Found::kValue && ParseDate(text, date)) {
+      rows_.times.Append(date.seconds);
+      return true;
+    }
     double time = 0;
-    if (NumberAt(values, row, time) != Found::kValue || !(std::abs(time) < 0x1p63)) return Wrong("seconds since 1970");
+    if (NumberAt(values, row, description_.decimal, time) != Found::kValue || !(std::abs(time) < 0x1p63))
+      return Wrong("seconds since 1970, or a date such as '2021-03-04T12:34:56Z'");
     rows_.times.Append(static_cast<std::int64_t>(time));
     return true;
   }
 
   const Description& description_;
-  const std::vector<Field>& fields_;
+  const std::vector<CsvField>& fields_;
   const std::vector<const Cells*>& cells_;
   const bool labelled_, ratings_;
   const float missing_;  // what a missing number becomes: standardisation knows what to do with NaN

@@ -272,6 +272,60 @@ TEST(Description, WithoutAViewIsReadableByEarlierPrograms) {
   EXPECT_EQ(OfImages({}).ToJson().find("view"), std::string::npos);
 }
 
+Description WithNames(std::string column, std::string label) {
+  Description description;
+  description.format = "csv";
+  description.delimiter = ";";
+  description.columns = {{std::move(column), Column::Kind::kNumber}, {"y", Column::Kind::kLabel}};
+  description.labels.kind = Labels::Kind::kClasses;
+  description.labels.names = {std::move(label), "b"};
+  return description;
+}
+
+TEST(Description, WritesNamesInUtf8AsTheyAre) {
+  const Description description = WithNames("income (\xe2\x82\xac)", "gro\xc3\x9f");
+  const std::string json = description.ToJson();
+  EXPECT_NE(json.find("\"income (\xe2\x82\xac)\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"gro\xc3\x9f\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"version\":3"), std::string::npos) << json;
+  const auto loaded = Reloaded(description);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  EXPECT_EQ(loaded.value().columns[0].name, description.columns[0].name);
+  EXPECT_EQ(loaded.value().labels.names, description.labels.names);
+}
+
+TEST(Description, KeepsNamesInOtherEncodings) {
+  const Description description = WithNames("gro\xdf", "\xff\x80\xe2\x82");
+  EXPECT_NE(description.ToJson().find("\"gro\xc3\x9f\""), std::string::npos) << "as Latin-1 has it";
+  EXPECT_NE(description.ToJson().find("\"version\":1"), std::string::npos) << "as it always was";
+  const auto loaded = Reloaded(description);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  EXPECT_EQ(loaded.value().columns[0].name, "gro\xdf");
+  EXPECT_EQ(loaded.value().labels.names, description.labels.names);
+}
+
+TEST(Description, ReadsNamesThatEarlierProgramsWroteByteByByte) {
+  std::string json = WithNames("XX", "a").ToJson();
+  json.replace(json.find("XX"), 2, "gro\xc3\x83\xc2\x9f");  // UTF-8, taken for Latin-1 and encoded once more
+  const auto loaded = Description::Load(TensorFile::Parse(Written({}, {{"input", json}}), "file").value());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  EXPECT_EQ(loaded.value().columns[0].name, "gro\xc3\x9f");
+}
+
+TEST(Description, KeepsTheDecimalCommaAndDates) {
+  Description description = WithNames("a", "b");
+  EXPECT_NE(description.ToJson().find("\"version\":1"), std::string::npos);
+  description.decimal = ',';
+  description.columns.push_back({"day", Column::Kind::kDate});
+  description.columns.push_back({"at", Column::Kind::kDateTime});
+  const auto loaded = Reloaded(description);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  EXPECT_EQ(loaded.value().decimal, ',');
+  EXPECT_EQ(loaded.value().columns[2].kind, Column::Kind::kDate);
+  EXPECT_EQ(loaded.value().columns[3].kind, Column::Kind::kDateTime);
+  EXPECT_NE(loaded.value().ToJson().find("\"version\":3"), std::string::npos);
+}
+
 TEST(Description, RefusesAViewThatDoesNotFitTheImage) {
   const View views[] = {{.crop = 5},
                         {.crop = 1, .means = {1, 2}, .deviations = {1, 1, 1}},
@@ -299,7 +353,9 @@ TEST(Description, RefusesWhatMakesNoSense) {
   ASSERT_TRUE(load(good).ok());
   const std::pair<std::string, std::string> changes[] = {
       {"\"version\":1", "\"version\":2"},
-      {"\"version\":1", "\"version\":3"},
+      {"\"version\":1", "\"version\":4"},
+      {"\"delimiter\":\"\"", "\"encoding\":\"utf-7\",\"delimiter\":\"\""},
+      {"\"delimiter\":\"\"", "\"decimal\":\"e\",\"delimiter\":\"\""},
       {"\"version\":1", "\"version\":0"},
       {"\"version\":1", "\"version\":1.5"},
       {"\"bits\":0", "\"bits\":32"},

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace freshet::serve {
 namespace {
 
@@ -35,7 +37,8 @@ std::vector<TensorSpec> InputsOf(const data::RowBuilder& builder) {
   std::vector<TensorSpec> inputs;
   for (const data::Column& column : description.columns) {
     if (column.kind == data::Column::Kind::kNumber) inputs.push_back({column.name, Datatype::kFp32, {-1}});
-    if (column.kind == data::Column::Kind::kCategory) inputs.push_back({column.name, Datatype::kBytes, {-1}});
+    const bool text = column.kind == data::Column::Kind::kDate || column.kind == data::Column::Kind::kDateTime;
+    if (text || column.kind == data::Column::Kind::kCategory) inputs.push_back({column.name, Datatype::kBytes, {-1}});
   }
   return inputs;
 }
@@ -54,26 +57,6 @@ void AppendSpecs(const std::vector<TensorSpec>& specs, std::string& json) {
     for (std::size_t i = 0; i < spec.shape.size(); ++i) json += Str(i == 0 ? "" : ",", spec.shape[i]);
     json += "]}";
   }
-}
-
-// How many bytes the UTF-8 character at the beginning of `text` has; 0 when there is none.
-std::size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const bool overlong = first == 0xe0 && byte(1) < 0xa0, surrogate = first == 0xed && byte(1) >= 0xa0;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const bool overlong = first == 0xf0 && byte(1) < 0x90, beyond = first == 0xf4 && byte(1) >= 0x90;
-    return follows(1) && follows(2) && follows(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
 }
 
 void AppendEscaped(char c, std::string& json) {
@@ -137,7 +120,7 @@ void AppendJsonString(std::string_view text, std::string& json) {
     json.append(text.begin(), stop);
     text.remove_prefix(static_cast<std::size_t>(stop - text.begin()));
     if (text.empty()) break;
-    const std::size_t bytes = CharacterBytes(text);
+    const std::size_t bytes = base::CharacterBytes(text);
     if (bytes == 0)
       json += "\xef\xbf\xbd";
     else if (bytes == 1)

@@ -22,6 +22,14 @@ std::vector<std::string> NotesFor(const TrainedModel& trained) {
         "for one never seen");
     return notes;
   }
+  const auto is_date = [](const data::Column& column) {
+    return column.kind == data::Column::Kind::kDate || column.kind == data::Column::Kind::kDateTime;
+  };
+  for (const data::Column& column : input.columns)
+    if (is_date(column))
+      notes.push_back(Str("the dates of column ", Quoted(column.name), " go in as numbers in its place: year, month, ",
+                          column.kind == data::Column::Kind::kDate ? "and weekday" : "weekday, and hour",
+                          " (Monday is 1); ONNX cannot read dates"));
   if (!input.dense)
     notes.push_back(
         "the input is a dense vector with a place for each of the model's features, 0 where a row has none");

@@ -70,6 +70,11 @@ TEST(Export, SaysWhatCannotTravel) {
   ASSERT_EQ(sparse.notes.size(), 2u);
   EXPECT_NE(sparse.notes[1].find("hashed to 4 bits"), std::string::npos);
   EXPECT_TRUE(Must(MakeTrained({"linear", "logistic", true}, memory)).notes.empty());
+  TrainedModel dated = MakeTrained({"linear", "logistic", true}, memory);
+  dated.description.columns = {{"day", data::Column::Kind::kDate}};
+  ASSERT_EQ(Must(dated).notes.size(), 1u);
+  EXPECT_NE(Must(dated).notes[0].find("column 'day' go in as numbers in its place: year, month, and weekday"),
+            std::string::npos);
 }
 
 TEST(Export, StandardisesFirstAndMindsMissingValuesWhereThereWereSome) {
