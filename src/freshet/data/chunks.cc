@@ -17,11 +17,23 @@ std::uint64_t LinesIn(std::string_view text) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+bool IsText(std::string_view head) { return head.find('\0') == std::string_view::npos; }
+
 // What there is to see of the first file. Binary data is not cut: a byte of it may look like a line end.
-std::string_view WholeLines(std::string_view head) {
+std::string_view WholeLines(std::string_view head, bool ended) {
   const std::size_t end = LineEnds(false).Last(head);
-  const bool cut_off = head.size() == kHeadBytes && head.find('\0') == std::string_view::npos;
-  return cut_off && end != LineEnds::kNone ? head.substr(0, end) : head;
+  return !ended && IsText(head) && end != LineEnds::kNone ? head.substr(0, end) : head;
+}
+
+// Are there lines enough to tell what they are: a header and a row? A line end between quotes may be none; but a quote
+// that is never closed should not have all of a file looked through, nor a stream waited for.
+bool ShowsLines(std::string_view head) {
+  constexpr std::size_t kMostForQuotes = 16 * kHeadBytes;
+  const auto two = [&](bool quoted) {
+    const std::size_t first = LineEnds(quoted).First(head);
+    return first != LineEnds::kNone && LineEnds(quoted).First(head.substr(first)) != LineEnds::kNone;
+  };
+  return two(false) && (two(true) || head.size() >= kMostForQuotes);
 }
 
 }  // namespace
@@ -49,10 +61,18 @@ Result<std::unique_ptr<Chunks>> Chunks::Open(base::Files& files, const std::vect
 }
 
 Result<void> Chunks::ReadHead(bool seekable) {
-  const std::uint64_t most = stream_->size().value_or(kHeadBytes);
-  std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(most, kHeadBytes)), '\0');
-  start.resize(TRY(stream_->Read(start)));
-  head_ = WholeLines(start);
+  const std::uint64_t most = stream_->size().value_or(kNoEnd);
+  std::string start;
+  bool ended = false;
+  // Rows of a table may be longer than what is enough for most.
+  for (std::size_t want = kHeadBytes; !ended; want *= 2) {
+    const std::size_t had = start.size();
+    start.resize(static_cast<std::size_t>(std::min<std::uint64_t>(most, want)));
+    start.resize(had + TRY(stream_->Read(std::span(start).subspan(had))));
+    ended = start.size() < want;
+    if (!IsText(start) || ShowsLines(start) || want >= options_.longest_line_bytes) break;
+  }
+  head_ = WholeLines(start, ended);
   if (head_.starts_with(kByteOrderMark)) head_.erase(0, kByteOrderMark.size());
   head_.append(Parser::kPadding, '\n');
   if (seekable) {
@@ -61,7 +81,7 @@ Result<void> Chunks::ReadHead(bool seekable) {
     cuts_ = EvenCuts(*total_, options_.part.count);
     return Rewind();
   }
-  carry_ended_ = start.size() < kHeadBytes;
+  carry_ended_ = ended;
   carry_ = std::move(start);
   file_end_ = kNoEnd;
   return {};

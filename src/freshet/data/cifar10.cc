@@ -57,11 +57,22 @@ class Cifar10Parser final : public Parser {
   std::array<float, kClasses> mapped_;  // the label that each byte stands for
 };
 
-// There is no magic number: bytes that no text has, and a label wherever a record begins.
+// There is no magic number: bytes that no text has, a label wherever a record begins, not always the same one where
+// there are enough to tell, and pixels that differ as those of pictures do. Less than that could be anything.
 bool LooksLike(const Head& head) {
+  constexpr std::size_t kEnoughRecords = 10, kFewestShades = 8;
   if (head.bytes.size() < kRecordBytes) return false;
-  for (std::size_t at = 0; at < head.bytes.size(); at += kRecordBytes)
-    if (LabelByte(head.bytes.substr(at)) >= kClasses) return false;
+  std::array<bool, kClasses> labels{};
+  std::array<bool, 256> shades{};
+  for (std::size_t at = 0; at < head.bytes.size(); at += kRecordBytes) {
+    const std::string_view record = head.bytes.substr(at, kRecordBytes);
+    if (LabelByte(record) >= kClasses) return false;
+    labels[LabelByte(record)] = true;
+    for (const char pixel : record.substr(1)) shades[static_cast<unsigned char>(pixel)] = true;
+  }
+  const auto different = [](const auto& seen) { return std::count(seen.begin(), seen.end(), true); };
+  if (head.bytes.size() >= kEnoughRecords * kRecordBytes && different(labels) < 2) return false;
+  if (different(shades) < static_cast<std::ptrdiff_t>(kFewestShades)) return false;
   return std::any_of(head.bytes.begin(), head.bytes.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
   });

@@ -93,14 +93,36 @@ TEST(Cifar10, SurvivesGarbage) {
   }
 }
 
+// A record whose pixels differ.
+std::string Picture(int label) {
+  std::string record = Record(label, 0);
+  for (std::size_t i = 1; i < record.size(); ++i) record[i] = static_cast<char>(i % 251);
+  return record;
+}
+
 TEST(Cifar10, IsToldByLabelsWhereRecordsBegin) {
-  EXPECT_TRUE(kCifar10.looks_like(TestHead(Record(3, 0))));
-  EXPECT_TRUE(kCifar10.looks_like(TestHead(Record(3, 200) + Record(0, 1) + Record(9, 100).substr(0, 5))));
+  EXPECT_TRUE(kCifar10.looks_like(TestHead(Picture(3))));
+  EXPECT_TRUE(kCifar10.looks_like(TestHead(Picture(3) + Picture(0) + Picture(9).substr(0, 5))));
   EXPECT_FALSE(kCifar10.looks_like(TestHead("")));
   EXPECT_FALSE(kCifar10.looks_like(TestHead(Record(3, 0).substr(0, 3000)))) << "less than a record";
-  EXPECT_FALSE(kCifar10.looks_like(TestHead(Record(3, 0) + Record(10, 0)))) << "no label at the second record";
-  EXPECT_FALSE(kCifar10.looks_like(TestHead(Record('1', 0)))) << "no label at the first";
+  EXPECT_FALSE(kCifar10.looks_like(TestHead(Picture(3) + Picture(10)))) << "no label at the second record";
+  EXPECT_FALSE(kCifar10.looks_like(TestHead(Picture('1')))) << "no label at the first";
   EXPECT_FALSE(kCifar10.looks_like(TestHead(Record('\t', 'a')))) << "text that begins with a tab";
+}
+
+TEST(Cifar10, IsNotWhateverHasItsLength) {
+  EXPECT_FALSE(kCifar10.looks_like(TestHead(std::string(20 * kRecordBytes, '\0')))) << "zeros";
+  EXPECT_FALSE(kCifar10.looks_like(TestHead(Record(3, 0) + Record(4, 1)))) << "pixels that hardly differ";
+  std::string same;
+  for (int i = 0; i < 20; ++i) same += Picture(3);
+  EXPECT_FALSE(kCifar10.looks_like(TestHead(same))) << "one label only";
+  EXPECT_TRUE(kCifar10.looks_like(TestHead(same + Picture(4))));
+  const auto sniffed = SniffFormat(TestHead(std::string(20 * kRecordBytes, '\0'), "zeros.bin"));
+  ASSERT_FALSE(sniffed.ok());
+  EXPECT_TRUE(
+      sniffed.error().text.starts_with("zeros.bin:1:1: found bytes that are no text, expected a format that "
+                                       "can be told by its looks; say which it is with --format"))
+      << sniffed.error().text;
 }
 
 }  // namespace

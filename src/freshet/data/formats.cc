@@ -29,13 +29,19 @@ bool IsCommentOrBlank(std::string_view line) { return Trim(line).empty() || Trim
 }  // namespace
 
 Result<const Format*> SniffFormat(const Head& head) {
+  constexpr std::size_t kEnough = 4096;
   const auto lines = Split(head.bytes, '\n');
   if (std::all_of(lines.begin(), lines.end(), IsCommentOrBlank))
     return Error{Code::kBadInput, Str(head.path, ":1:1: found only comments and blank lines, expected rows of data")};
   for (const Format& format : Formats())
     if (format.looks_like(head)) return &format;
-  return Error{Code::kBadInput, Str(head.path, ":1:1: found ", Quoted(head.bytes.substr(0, 40)),
-                                    ", expected a format that we know; say which with --format")};
+  std::vector<std::string> names;
+  for (const Format& format : Formats()) names.emplace_back(format.name);
+  const bool text = head.bytes.substr(0, kEnough).find('\0') == std::string_view::npos;
+  return Error{Code::kBadInput,
+               Str(head.path, ":1:1: found ", text ? Quoted(head.bytes.substr(0, 40)) : "bytes that are no text",
+                   ", expected a format that can be told by its looks; say which it is with --format (",
+                   Join(names, ", "), ")")};
 }
 
 Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen,

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "data/drive.h"
+#include "data/foreign.h"
 #include "data/lines.h"
+#include "data/text.h"
 
 namespace freshet::data {
 
@@ -16,6 +18,9 @@ Result<std::unique_ptr<Reader>> Reader::Open(const base::Env& env, ReaderOptions
   const Head head = reader->chunks_->head();
   if (head.bytes.empty())
     return Error{Code::kBadInput, Str(head.path, ":1:1: found an empty file, expected rows of data")};
+  const bool told = !description.format.empty() || input.format != "auto";
+  const bool symbols = description.format == kTextFormat || input.format == kTextFormat;  // any bytes are text
+  if (!symbols) TRY(RefuseForeign(head, told));
   if (description.format.empty()) {
     const Format* const format = input.format == "auto" ? TRY(SniffFormat(head)) : TRY(FindFormat(input.format));
     description.format = format->name;
@@ -128,7 +133,7 @@ Result<std::vector<std::string>> ScanTable(const base::Env& env, ReaderOptions o
   TRY(DriveInOrder(env.executor, *reader, [&](Rows&) { return CheckCount(labels.size()); }));
   std::vector<std::string> seen;
   for (std::uint32_t number = 0; number < labels.size(); ++number)
-    seen.emplace_back(labels.Name(number).substr(labels.Name(number).find('=') + 1));
+    seen.push_back(CanonicalLabel(labels.Name(number).substr(labels.Name(number).find('=') + 1), description.decimal));
   return seen;
 }
 
