@@ -524,6 +524,29 @@ TEST(InferRequest, SaysWhatIsWrongWithColumns) {
                               "input 'user': value 0 is null, expected a string"}});
 }
 
+TEST(InferRequest, BlamesTheNameOfATensorThatIsNotThere) {
+  const Served table(TableInput(), LinearFor(TableInput())), dense(TableInput(true), LinearFor(TableInput(true)));
+  const std::string body = R"({"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]})";
+  ExpectMalformed(*dense, {{body, "input 'input': the model has no such input, expected 'x'"}});
+  ExpectMalformed(*table, {{body, "input 'input': the model has no such input, expected 'age', 'city', 'income'"}});
+}
+
+TEST(InferRequest, TakesDatesAsTexts) {
+  data::Description description = TableInput();
+  description.columns.push_back({"day", data::Column::Kind::kDate});
+  description.features += 3;
+  description.moments = data::Moments(description.features);
+  const Served served(description, LinearFor(description));
+  std::string json;
+  (*served).AppendMetadata(json);
+  EXPECT_NE(json.find(R"({"name":"day","datatype":"BYTES","shape":[-1]})"), std::string::npos) << json;
+  const auto request =
+      Parse(*served, {R"({"inputs":[{"name":"day","shape":[1],"datatype":"BYTES","data":["2021-03-04"]}]})"});
+  ASSERT_TRUE(request.ok()) << request.error().text;
+  const auto values = Copy(request.value().rows.values);
+  EXPECT_EQ(std::vector<float>(values.begin() + 2, values.end()), (std::vector<float>{2021, 3, 4}));
+}
+
 TEST(InferRequest, RefusesMoreRowsTensorsAndScoresThanItsLimits) {
   const auto many = [](std::size_t count, std::string_view what) {
     std::string all;

@@ -41,11 +41,26 @@ bool IsWhole(const std::vector<InputTensor>& inputs, const RowBuilder& builder) 
          (!column || (inputs[0].dimensions > 1 && inputs[0].row_size() == builder.description().features));
 }
 
+bool IsColumn(const InputTensor& tensor) {
+  return tensor.dimensions == 1 || (tensor.dimensions == 2 && tensor.sizes[1] == 1);
+}
+
+// A tensor of another shape than a column's, by a name that no column has, was meant for something else: its name is
+// wrong, not its shape.
+Result<void> CheckNames(const std::vector<InputTensor>& inputs, const Signature& signature) {
+  for (const InputTensor& input : inputs) {
+    const auto& columns = signature.description().columns;
+    const auto same = [&](const data::Column& column) { return column.name == input.name; };
+    if (!IsColumn(input) && std::none_of(columns.begin(), columns.end(), same))
+      return Bad(input, Str("the model has no such input, expected ", ExpectedInputs(signature)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CheckColumn(const InputTensor& tensor, std::uint64_t rows) {
-  const bool column = tensor.dimensions == 1 || (tensor.dimensions == 2 && tensor.sizes[1] == 1);
-  if (column && tensor.rows() == rows) return {};
+  if (IsColumn(tensor) && tensor.rows() == rows) return {};
   return Bad(tensor, Str("shape ", tensor.ShapeText(), ", expected [", rows, "] or [", rows, ",1]"));
 }
 
@@ -56,8 +71,10 @@ Result<void> TensorRows::Build(const std::vector<InputTensor>& inputs, const Sig
   if (memory_.size() < inputs.size()) memory_.resize(inputs.size());
   names.clear();
   const bool whole = builder.form() == RowBuilder::Form::kNumbers && IsWhole(inputs, builder);
-  if (!whole && builder.form() != RowBuilder::Form::kIndices)
+  if (!whole && builder.form() != RowBuilder::Form::kIndices) {
+    TRY(CheckNames(inputs, signature));
     return FromColumns(inputs, builder, labelled, rows, names);
+  }
   for (const InputTensor& input : inputs) {
     const auto same = [&](const TensorSpec& spec) { return spec.name == input.name; };
     if (std::none_of(signature.inputs().begin(), signature.inputs().end(), same))
