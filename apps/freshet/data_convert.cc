@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "data/cache.h"
 #include "data/drive.h"
 #include "data_verbs.h"
 #include "input_flags.h"
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
@@ -48,38 +50,53 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   InputFlags input;
   std::string to = "cache", out;
   int threads = 0;
+  bool json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("to", &to, "the format to write", {.value = "FORMAT", .choices = {"cache", "libsvm"}});
   settings.Add("out", &out, "where it goes", {.letter = 'o', .value = "FILE"});
+  settings.Add("json", &json, "what was written as one JSON object");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   input.Register(settings, InputFlags::Use::kTraining);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (out.empty()) return Error{Code::kInvalid, "no output: name it with -o FILE"};
+  TRY(CheckPlaceFor(door.files, out));
   base::ThreadPool pool(Threads(threads));
   const base::Env env = door.env(pool);
   data::Description description;
   const auto source = TRY(input.Open(env, description));
   TRY(input.FindAllClasses(env, description));
-  if (to == "cache") {
-    const auto writer = TRY(data::CacheWriter::Create(door.files, out));
-    TRY(data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
-      TRY(door.GoOn());
-      return writer->Append(rows);
-    }));
-    return writer->Close(description);
-  }
-  if (description.format == "ratings")
-    return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
-  return base::WriteAtomic(door.files, out, [&](base::OutputFile& file) -> Result<void> {
-    std::string text;
+  ShowNotes(description);
+  std::uint64_t count = 0;
+  const auto drive = [&](const auto& take) {
     return data::DriveInOrder(pool, *source, [&](data::Rows& rows) -> Result<void> {
       TRY(door.GoOn());
-      text.clear();
-      TRY(AppendLibsvm(description, rows.batch(), text));
-      return file.Write(text);
+      count += rows.size();
+      return take(rows);
     });
-  });
+  };
+  if (to == "cache") {
+    const auto writer = TRY(data::CacheWriter::Create(door.files, out));
+    TRY(drive([&](data::Rows& rows) { return writer->Append(rows); }));
+    TRY(writer->Close(description));
+  } else {
+    if (description.format == "ratings")
+      return Error{Code::kInvalid, "ratings have no LIBSVM form; convert them to a cache"};
+    TRY(base::WriteAtomic(door.files, out, [&](base::OutputFile& file) {
+      std::string text;
+      return drive([&](data::Rows& rows) -> Result<void> {
+        text.clear();
+        TRY(AppendLibsvm(description, rows.batch(), text));
+        return file.Write(text);
+      });
+    }));
+  }
+  if (!json) return {};
+  nlohmann::ordered_json wrote = {{"schema", 1}, {"out", out}, {"to", to}};
+  wrote["rows"] = count;
+  wrote["bad_rows"] = BadRows(*source);
+  if (!description.notes.empty()) wrote["notes"] = description.notes;
+  return Print(door.files, JsonLine(wrote));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "data/generate.h"
 
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "data/grammar.h"
 #include "data_verbs.h"
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
@@ -33,11 +35,13 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   data::GenerateOptions options;
   options.rows = 10'000;
   std::string out = "-";
+  bool json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("kind", &options.kind, "what to make up", {.value = "KIND", .choices = data::GeneratorKinds()});
   settings.Add("rows", &options.rows, "how many rows", {.letter = 'n', .value = "N"});
   settings.Add("out", &out, "where they go", {.letter = 'o', .value = "FILE"});
+  settings.Add("json", &json, "what was written as one JSON object");
   settings.Add("seed", &options.seed, "the same seed gives the same rows", {.value = "N"});
   settings.Add("first-row", &options.first_row, "go on after so many rows", {.value = "N"});
   settings.Add("drift-rows", &options.drift_rows, "sea: rows of a concept; hyperplane: of a quarter turn (0: rows / 4)",
@@ -52,11 +56,19 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     Interruptible rows(door, file);
     return data::Generate(options, rows);
   };
+  if (json && out == "-")
+    return Error{Code::kInvalid, "--json: the rows go to standard output already; name a file with -o FILE"};
+  TRY(CheckPlaceFor(door.files, out));
   if (out == "-") {
     const auto file = TRY(door.files.Create("-"));
     return write(*file);
   }
   TRY(base::WriteAtomic(door.files, out, write));
+  if (json) {
+    nlohmann::ordered_json wrote = {{"schema", 1}, {"out", out}, {"kind", options.kind}, {"rows", options.rows}};
+    if (options.kind == "grammar") wrote["bits_per_symbol"] = data::Grammar().EntropyRate();
+    return Print(door.files, JsonLine(wrote));
+  }
   return options.kind == "grammar" ? Print(door.files, Entropy()) : Result<void>();
 }
 

@@ -6,9 +6,19 @@
 #include "data/drive.h"
 #include "data_verbs.h"
 #include "input_flags.h"
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
+
+// The format and, of a table, how it is written.
+std::string FormatText(const data::Description& description) {
+  if (description.format != "csv") return description.format;
+  const std::string& delimiter = description.delimiter;
+  return Str("csv, columns by ", delimiter == "\t" ? "tab" : Quoted(delimiter),
+             description.decimal == ',' ? ", decimal comma" : "",
+             description.header ? ", first line names the columns" : ", no names of columns");
+}
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   InputFlags input;
@@ -60,17 +70,15 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   out["dictionaries"] = nlohmann::ordered_json::array();
   for (const auto& dictionary : description.dictionaries) out["dictionaries"].push_back(dictionary.size());
   out["seconds"] = seconds;
-  if (json) return Print(door.files, out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  std::string text =
-      Str("format    ", description.format, description.header ? ", first line names the columns" : "", "\n");
+  if (!description.columns.empty() && description.format == "csv") out["notes"] = description.notes;
+  if (json) return Print(door.files, JsonLine(out));
+  std::string text = Str("format    ", FormatText(description), "\n");
   text += Str("rows      ", Grouped(rows),
               BadRows(*source) > 0 ? Str(", and ", Grouped(BadRows(*source)), " that are malformed") : "", "\n");
   text += Str("features  ", Grouped(features), ", ", Fixed(out["entries_per_row"].get<double>(), 1), " a row",
               description.dense ? " (dense)" : "", "\n");
-  for (const auto& column : description.columns) {
-    static const char* const kKinds[] = {"number", "category", "label", "weight", "time", "ignored"};
-    text += Str("column    ", column.name, "  ", kKinds[static_cast<int>(column.kind)], "\n");
-  }
+  for (const auto& column : description.columns)
+    text += Str("column    ", Printable(column.name), "  ", data::Name(column.kind), "\n");
   for (std::size_t i = 0; i < description.dictionaries.size(); ++i)
     text += Str(description.format == "ratings" ? (i == 0 ? "users     " : "items     ") : "names     ",
                 Grouped(description.dictionaries[i].size()), "\n");
@@ -80,8 +88,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
       text += Str("label     … ", labels.size(), labels.size() == kMostLabels ? " or more" : "", " values\n");
       break;
     }
-    text += Str("label     ", name(label), "  ", Grouped(count), "\n");
+    text += Str("label     ", Printable(name(label)), "  ", Grouped(count), "\n");
   }
+  for (const std::string& note : description.notes) text += Str("note      ", note, "\n");
   return Print(door.files, text + Str("read in   ", Fixed(seconds, 3), " s\n"));
 }
 

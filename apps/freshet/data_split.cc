@@ -1,7 +1,10 @@
 #include "data/split.h"
 
+#include <nlohmann/json.hpp>
+
 #include "data_verbs.h"
 #include "input_flags.h"
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
@@ -9,6 +12,7 @@ namespace {
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   InputFlags input;
   data::SplitOptions options;
+  bool json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("train", &options.train_path, "where the training rows go", {.value = "FILE"});
@@ -17,15 +21,22 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                {.value = "X", .least = 0.000001, .most = 0.999999});
   settings.Add("by-time", &options.by_time, "the latest rows are for testing");
   settings.Add("shuffle", &options.shuffle, "mix the order of the rows");
+  settings.Add("json", &json, "what was written as one JSON object");
   settings.Add("seed", &options.seed, "of the random choice", {.value = "N"});
   input.Register(settings, InputFlags::Use::kTraining);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (options.train_path.empty() || options.test_path.empty())
     return Error{Code::kInvalid, "name both outputs: --train FILE --test FILE"};
+  TRY(CheckPlaceFor(door.files, options.train_path));
+  TRY(CheckPlaceFor(door.files, options.test_path));
   input.Settle();
   options.paths = input.data;
   base::ThreadPool pool(Threads(0));
   const auto counts = TRY(data::SplitFiles(door.env(pool), options, input.input));
+  if (json)
+    return Print(door.files, JsonLine({{"schema", 1},
+                                       {"train", {{"out", options.train_path}, {"rows", counts.train}}},
+                                       {"test", {{"out", options.test_path}, {"rows", counts.test}}}}));
   return Print(door.files, Str(Grouped(counts.train), " rows to ", options.train_path, ", ", Grouped(counts.test),
                                " to ", options.test_path, "\n"));
 }

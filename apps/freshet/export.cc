@@ -2,6 +2,7 @@
 
 #include "model/onnx/export.h"
 #include "model/onnx/write.h"
+#include "results.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -41,6 +42,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (from.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
   if (onnx.empty()) return Error{Code::kInvalid, "nowhere to write to: name the file with --onnx FILE"};
+  TRY(CheckPlaceFor(door.files, onnx));
 
   optimize::HeapMemory memory;
   const auto trained = TRY(model::LoadModel(door.files, from, memory));
@@ -56,7 +58,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                       {"inputs", ValuesJson(document.inputs)},
                       {"outputs", ValuesJson(document.outputs)},
                       {"notes", exported.notes}};
-    return Print(door.files, out.dump() + "\n");
+    return Print(door.files, JsonLine(out));
   }
   std::string text =
       Str("wrote    ", onnx, ": ", trained.model->config().kind, ", ", document.nodes.size(), " nodes, opset ",

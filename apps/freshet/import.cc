@@ -1,8 +1,12 @@
 #include "model/onnx/import.h"
+
+#include <nlohmann/json.hpp>
+
 #include "input_flags.h"
 #include "model/model_file.h"
 #include "model/network/description.h"
 #include "model/onnx/read.h"
+#include "results.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -14,6 +18,7 @@ struct ImportFlags {
   std::vector<std::string> paths;
   std::string out, loss = "auto", labels, like, format = "auto", label;
   double scale = 0;
+  bool json = false;
 };
 
 // The names of the classes: a list, or a file with one a line.
@@ -110,6 +115,13 @@ Result<void> Save(Door& door, const ImportFlags& flags, const Imported& imported
   if (imported.scale != 1) description.scale = imported.scale;
   if (flags.scale > 0) description.scale = flags.scale;
   TRY(model::SaveModel(door.files, flags.out, *model, imported.parameters, description, {{"rows", "0"}}));
+  if (flags.json)
+    return Print(door.files, JsonLine({{"schema", 1},
+                                       {"out", flags.out},
+                                       {"layers", imported.graph.layers.size()},
+                                       {"parameters", imported.parameters.size()},
+                                       {"model", nlohmann::ordered_json::parse(config.ToJson())},
+                                       {"input", nlohmann::ordered_json::parse(description.ToJson())}}));
   return Print(door.files,
                Str("wrote    ", flags.out, ": network of ", imported.graph.layers.size(), " layers, ",
                    Grouped(imported.parameters.size()), " parameters, ", config.loss, " loss\ninput    ",
@@ -129,6 +141,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                {.value = "NAME", .choices = losses});
   settings.Add("labels", &flags.labels, "names of the classes in order: A,B,C, or a file with one a line",
                {.value = "NAMES"});
+  settings.Add("json", &flags.json, "what was written as one JSON object");
   settings.Group("Input");
   settings.Add("like", &flags.like, "rows will be as in this file (else images as MNIST's files, tables as CSV)",
                {.value = "FILE"});
@@ -141,6 +154,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (flags.paths.size() != 1) return Error{Code::kInvalid, "name one ONNX file"};
   if (flags.out.empty()) return Error{Code::kInvalid, "nowhere to write to: name the model file with -o FILE"};
 
+  TRY(CheckPlaceFor(door.files, flags.out));
   const std::string& path = flags.paths[0];
   const auto file = TRY(door.files.OpenRead(path));
   if (file->size().value_or(0) > model::onnx::kMostBytes)

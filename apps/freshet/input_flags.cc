@@ -7,6 +7,7 @@
 #include "data/cache.h"
 #include "data/image_folder.h"
 #include "data/text.h"
+#include "program.h"
 
 namespace freshet::cli {
 namespace {
@@ -74,10 +75,14 @@ void InputFlags::Register(base::Settings& settings, Use use) {
     settings.Add("delimiter", &input.delimiter, "between columns (inferred if not given)", {.value = "C"});
     settings.Add("header", &input.header, "does the first line name the columns",
                  {.value = "WHICH", .choices = {"auto", "yes", "no"}});
+    settings.Add("decimal", &input.decimal, "what stands before the fraction of numbers in a table",
+                 {.value = "WHICH", .choices = {"auto", "point", "comma"}});
+    settings.Add("numeric", &numeric, "columns to treat as numbers", {.value = "A,B"});
     settings.Add("categorical", &categorical, "columns to treat as categories", {.value = "A,B"});
     settings.Add("ignore", &ignore, "columns to leave out", {.value = "A,B"});
     settings.Add("weight-column", &input.weight_column, "column with the importance of a row", {.value = "COLUMN"});
-    settings.Add("time-column", &input.time_column, "column with seconds since 1970", {.value = "COLUMN"});
+    settings.Add("time-column", &input.time_column, "column with seconds since 1970, or dates such as 2021-03-04",
+                 {.value = "COLUMN"});
     settings.Add("index-base", &index_base, "what the first LIBSVM feature is called: 0, 1, or -1 to infer",
                  {.value = "N", .least = -1, .most = 1});
     settings.Add("bits", &input.bits, "hash features to 2^bits", {.letter = 'b', .value = "N", .least = 0, .most = 30});
@@ -103,6 +108,7 @@ void InputFlags::Register(base::Settings& settings, Use use) {
 
 void InputFlags::Settle() {
   input.classes = List(classes);
+  input.numeric = List(numeric);
   input.categorical = List(categorical);
   input.ignore = List(ignore);
   input.index_base = index_base;
@@ -159,6 +165,14 @@ Result<void> InputFlags::SettleView(const base::Env& env, data::RowSource& sourc
                                      ": means need a look at the data before training, which standard input (-) does "
                                      "not give; name a file")};
   return data::EstimateMeans(env.executor, source, means, kEnoughRows, description);
+}
+
+void ShowNotes(const data::Description& description) {
+  constexpr std::size_t kMost = 8;
+  const std::size_t shown = std::min(description.notes.size(), kMost);
+  for (std::size_t i = 0; i < shown; ++i) WriteError(Str("note: ", description.notes[i]));
+  if (shown < description.notes.size())
+    WriteError(Str("note: and ", description.notes.size() - shown, " more; see 'freshet data inspect'"));
 }
 
 std::uint64_t BadRows(const data::RowSource& source) { return source.bad_rows(); }

@@ -10,8 +10,8 @@ struct InputFlags {
   std::vector<std::string> data;
   data::InputOptions input;
   data::ReaderOptions reader;
-  std::string classes, categorical, ignore;  // comma-separated
-  std::string part;                          // K/N
+  std::string classes, numeric, categorical, ignore;  // comma-separated
+  std::string part;                                   // K/N
   int index_base = -1;
   std::uint64_t crop = 0;              // what is shown of images; see data/augment.h
   bool mirror = false;                 //
@@ -31,6 +31,9 @@ struct InputFlags {
   // Copies the comma-separated texts into `input`.
   void Settle();
 };
+
+// What the description notes, on standard error: the first few sentences, and where the rest can be seen.
+void ShowNotes(const data::Description& description);
 
 // Rows set aside as bad by a source that Open returned.
 std::uint64_t BadRows(const data::RowSource& source);

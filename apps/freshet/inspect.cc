@@ -8,6 +8,7 @@
 #include "model/model_file.h"
 #include "model/network/description.h"
 #include "model/network/network.h"
+#include "results.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -17,17 +18,17 @@ using Json = nlohmann::ordered_json;
 
 // The name of a feature of a linear model over a table, where it has one.
 std::string FeatureName(const data::Description& description, std::uint64_t feature) {
-  std::uint64_t number = 0;
-  for (const data::Column& column : description.columns)
-    if (column.kind == data::Column::Kind::kNumber && number++ == feature) return column.name;
+  if (!description.columns.empty() && feature < description.features)
+    if (const auto names = description.NumberNames(); feature < names.size()) return names[feature];
   if (!description.dictionaries.empty() && feature >= description.features &&
       feature - description.features < description.dictionaries[0].size()) {
-    const auto key =
-        Split(description.dictionaries[0].Name(static_cast<std::uint32_t>(feature - description.features)), '=');
+    const std::string_view key =
+        description.dictionaries[0].Name(static_cast<std::uint32_t>(feature - description.features));
+    const std::size_t equals = std::min(key.find('='), key.size());
     std::size_t category = 0;
     for (const data::Column& column : description.columns)
-      if (column.kind == data::Column::Kind::kCategory && Str(category++) == key[0])
-        return Str(column.name, "=", key.size() > 1 ? key[1] : "");
+      if (column.kind == data::Column::Kind::kCategory && Str(category++) == key.substr(0, equals))
+        return Str(column.name, key.substr(equals));
   }
   return Str(feature + static_cast<std::uint64_t>(description.format == "libsvm" ? description.index_base : 1));
 }
@@ -84,7 +85,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto* const graph = model::network::GraphOf(*trained.model);
   if (graph != nullptr && network.toml) return Print(door.files, model::network::ToToml(*graph));
   if (graph != nullptr) out["network"] = TRY(network.Describe(door, *graph));
-  if (json) return Print(door.files, out.dump() + "\n");
+  if (json) return Print(door.files, JsonLine(out));
 
   const auto& config = trained.model->config();
   std::string text =
@@ -99,12 +100,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   }
   const data::Description& input = trained.description;
   text += Str("input    ", input.format, input.dense ? Str(", ", input.features, " numbers a row") : ", sparse rows",
-              input.standardise ? ", standardised" : "", input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "",
-              "\n");
-  if (!input.labels.names.empty()) text += Str("labels   ", Join(input.labels.names, ", "), "\n");
+              input.decimal == ',' ? ", decimal comma" : "", input.standardise ? ", standardised" : "",
+              input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "", "\n");
+  if (!input.labels.names.empty()) text += Str("labels   ", Printable(Join(input.labels.names, ", ")), "\n");
   for (const auto& weight : out["top_weights"])
-    text +=
-        Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ", weight["feature"].get<std::string>(), "\n");
+    text += Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ",
+                Printable(weight["feature"].get<std::string>()), "\n");
   return Print(door.files, text);
 }
 

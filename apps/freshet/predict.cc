@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "data/drive.h"
 #include "input_flags.h"
 #include "model/model_file.h"
+#include "results.h"
 #include "train/slices.h"
 #include "train/trainer.h"
 #include "verb.h"
@@ -18,8 +20,8 @@ void AppendPrediction(const model::TrainedModel& trained, std::span<float> score
     return;
   }
   if (labels.kind == data::Labels::Kind::kClasses && !all) {
-    out += Str(labels.names[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())],
-               "\n");
+    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    out += Str(Printable(labels.names[static_cast<std::size_t>(best)]), "\n");
     return;
   }
   trained.model->loss().Link(scores);
@@ -27,21 +29,45 @@ void AppendPrediction(const model::TrainedModel& trained, std::span<float> score
   out += "\n";
 }
 
+// The same as one JSON object: as the server calls its outputs, `score` (all of them for several classes) and `label`.
+void AppendJson(const model::TrainedModel& trained, std::span<float> scores, std::string& out) {
+  nlohmann::ordered_json row;
+  const auto& labels = trained.description.labels;
+  if (trained.model->config().kind == "kmeans") {
+    row["cluster"] = static_cast<std::uint64_t>(scores[0]);
+    out += JsonLine(row);
+    return;
+  }
+  const bool positive = scores[0] > 0;  // before the link, where 0 is the border of two classes
+  const auto best = static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  trained.model->loss().Link(scores);
+  if (scores.size() == 1)
+    row["score"] = scores[0];
+  else
+    row["score"] = std::vector<float>(scores.begin(), scores.end());
+  const std::size_t k = scores.size() == 1 ? (positive ? 1 : 0) : best;
+  if (labels.kind != data::Labels::Kind::kReal && k < labels.names.size()) row["label"] = labels.names[k];
+  out += JsonLine(row);
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   InputFlags input;
   std::string model_path, out_path = "-", config;
   int threads = 0;
-  bool probabilities = false;
+  bool probabilities = false, json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("from", &model_path, "the model file", {.letter = 'i', .value = "FILE"});
   settings.Add("out", &out_path, "where predictions go, one line a row", {.letter = 'o', .value = "FILE"});
   settings.Add("probabilities", &probabilities, "of every class, in the model's order");
+  settings.Add("json", &json, "one JSON object a row: score and label");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
   input.Register(settings, InputFlags::Use::kScoring);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (model_path.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
+
+  TRY(CheckPlaceFor(door.files, out_path));
 
   base::ThreadPool pool(Threads(threads));
   const base::Env env = door.env(pool);
@@ -68,8 +94,13 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
         scores.resize((end - begin) * k);
         trained.model->Predict(trained.parameters, batch.Slice(begin, end), workspace, scores);
         TRY(door.GoOn());
-        for (std::size_t r = 0; r < end - begin; ++r)
-          AppendPrediction(trained, std::span(scores).subspan(r * k, k), probabilities, text);
+        for (std::size_t r = 0; r < end - begin; ++r) {
+          const std::span<float> of_row = std::span(scores).subspan(r * k, k);
+          if (json)
+            AppendJson(trained, of_row, text);
+          else
+            AppendPrediction(trained, of_row, probabilities, text);
+        }
       }
       return out.Write(text);
     });

@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
@@ -51,6 +55,19 @@ std::string Overview() {
     out += Str("  ", name, verb->summary, "\n");
   }
   return out + "\n'freshet VERB --help' shows examples and flags; 'freshet --version' the version.\n";
+}
+
+// Did whoever called ask for JSON? Failures of the flags themselves are answered so, too. What stands behind -- is for
+// another program.
+bool WantsJson(const std::vector<std::string>& arguments) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::any_of(arguments.begin(), end, [](const std::string& a) { return a == "--json" || a == "--json=true"; });
+}
+
+std::string FailureJson(const Error& error, int exit_code) {
+  const nlohmann::ordered_json out = {
+      {"schema", 1}, {"error", {{"code", Name(error.code)}, {"text", error.text}, {"exit_code", exit_code}}}};
+  return JsonLine(out);
 }
 
 Result<void> Run(Door& door, std::vector<std::string> arguments) {
@@ -103,7 +120,10 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
   const auto result = Run(door, door.arguments);
   if (result.ok()) return door.exit_code;
   for (const std::string_view line : Split(result.error().text, '\n')) WriteError(Str("freshet: ", line));
-  return door.exit_code != 0 ? door.exit_code : ExitCode(result.error().code);
+  const int exit_code = door.exit_code != 0 ? door.exit_code : ExitCode(result.error().code);
+  // A closed pipe cannot take it; the exit code says the same.
+  if (WantsJson(door.arguments) && door.speaks) (void)Print(files, FailureJson(result.error(), exit_code));
+  return exit_code;
 }
 
 }  // namespace freshet::cli

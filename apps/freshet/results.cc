@@ -15,6 +15,25 @@ std::string LossName(const model::Model& model) {
 
 }  // namespace
 
+std::string JsonLine(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string Printable(std::string_view name) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      out += c;
+    else if (c == '\n' || c == '\t' || c == '\r')
+      (out += '\\') += c == '\n' ? 'n' : (c == '\t' ? 't' : 'r');
+    else
+      (((out += "\\x") += kHex[byte >> 4]) += kHex[byte & 15]);
+  }
+  return out;
+}
+
 nlohmann::ordered_json ToJson(const train::Evaluation& evaluation, const model::Model& model) {
   nlohmann::ordered_json json;
   json["rows"] = evaluation.rows();

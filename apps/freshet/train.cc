@@ -101,6 +101,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
     json["rows"] = report.rows;
     json["epochs"] = report.epochs;
     json["bad_rows"] = outcome.bad_rows;
+    if (!outcome.description.notes.empty()) json["notes"] = outcome.description.notes;
     json["seconds"] = outcome.seconds;
     json["train_seconds"] = report.seconds;
     json["update_seconds"] = report.update_seconds;
@@ -117,7 +118,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
       json["step"] = StepJson(outcome.workers);
       for (const WorkerLine& worker : outcome.workers) json["workers"].push_back(ToJson(worker));
     }
-    return Print(door.files, json.dump() + "\n");
+    return Print(door.files, JsonLine(json));
   }
   const std::string& kind = model.config().kind == "network" ? flags.learning.model : model.config().kind;
   std::string out = Str("trained      ", kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()),
@@ -240,9 +241,13 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   // Processes of one host share its cores.
   const int threads = flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1);
   const bool speaks = place.rank == 0;
+  door.speaks = speaks;
   base::ThreadPool pool(threads);
   const base::Env env = door.env(pool);
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
+  for (const std::string& path :
+       {flags.out, flags.curve, flags.checkpoint, flags.cache, flags.input.reader.bad_rows_path})
+    TRY(CheckPlaceFor(door.files, path));
   if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
   const bool to_file = speaks && !flags.out.empty() && !door.files.IsDevice(flags.out);
   const std::string lock_path = flags.out + ".lock";
@@ -262,6 +267,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
   auto source = TRY(flags.input.Open(env, start.description));
   if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
+  if (speaks) ShowNotes(start.description);
   SettleDefaults(flags, settings, start.description);
   if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, start.description));
   if (!flags.learning.IsNetwork() &&

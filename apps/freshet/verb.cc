@@ -1,6 +1,7 @@
 #include "verb.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/cores.h"
 
@@ -38,6 +39,16 @@ std::string VersionText(const Door& door) {
 Result<void> Print(base::Files& files, std::string_view text) {
   const auto out = TRY(files.Create("-"));
   return out->Write(text);
+}
+
+Result<void> CheckPlaceFor(const base::Files& files, const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    return Error{Code::kInvalid, Str("cannot write ", path, ": it is a directory; name a file in it")};
+  const std::size_t slash = path.rfind('/');
+  if (path.empty() || slash == std::string::npos || slash == 0) return {};
+  const std::string directory = path.substr(0, slash);
+  if (files.Exists(directory)) return {};
+  return Error{Code::kNotFound, Str("cannot write ", path, ": there is no directory ", directory, "; make it first")};
 }
 
 int Threads(int asked) { return asked > 0 ? asked : base::AvailableCores(); }

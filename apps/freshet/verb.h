@@ -28,7 +28,8 @@ struct Door {
   const std::atomic<bool>& stop;                  // set by Ctrl-C or SIGTERM
   const std::vector<std::string> arguments = {};  // the whole command line, after the program's name
   const ConnectMpi connect_mpi = {};
-  int exit_code = 0;  // set by a verb that answers for other processes; 0: the result says it
+  int exit_code = 0;   // set by a verb that answers for other processes; 0: the result says it
+  bool speaks = true;  // false: another process prints the results, and failures as JSON
 
   base::Env env(base::Executor& executor) const { return {files, clock, log, executor, faults}; }
   // kStopped once somebody asked for it; for loops over blocks.
@@ -61,6 +62,10 @@ std::string ProgramCommit();
 
 // Prints results: text to standard output, wholly or with an error (a full disk, a closed pipe).
 Result<void> Print(base::Files& files, std::string_view text);
+
+// kNotFound when the directory of a file to be written is not there, kInvalid when the file is a directory: better
+// known before the work than after.
+Result<void> CheckPlaceFor(const base::Files& files, const std::string& path);
 
 // Threads to use: what was asked for, or every core.
 int Threads(int asked);
