@@ -1,6 +1,6 @@
 #include "world.h"
 
-// Any bytes as a table: as it seems to be, and with its columns named by number.
+// Any bytes as a table: as it seems to be, with its columns named by number, and with a decimal comma.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace freshet;
   const std::string text(reinterpret_cast<const char*>(data), size);
@@ -15,5 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   input.weight_column = "-1";
   input.time_column = "1";
   fuzz::ReadAnything({{"input", text}}, "input", input);
+  data::InputOptions other;
+  other.format = "csv";
+  other.decimal = "comma";
+  other.numeric = {"1"};
+  other.task = data::Labels::Kind::kReal;
+  fuzz::ReadAnything({{"input", text}}, "input", other);
   return 0;
 }
