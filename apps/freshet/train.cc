@@ -241,13 +241,13 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   // Processes of one host share its cores.
   const int threads = flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1);
   const bool speaks = place.rank == 0;
-  door.speaks = speaks;
   base::ThreadPool pool(threads);
   const base::Env env = door.env(pool);
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
-  for (const std::string& path :
-       {flags.out, flags.curve, flags.checkpoint, flags.cache, flags.input.reader.bad_rows_path})
+  for (const std::string& path : {flags.checkpoint, flags.cache, flags.input.reader.bad_rows_path})
     TRY(CheckPlaceFor(door.files, path));
+  for (const std::string& path : {flags.out, flags.curve})
+    if (speaks) TRY(CheckPlaceFor(door.files, path));
   if (!flags.test.empty()) TRY(door.files.Glob(flags.test));  // now rather than after hours of training
   const bool to_file = speaks && !flags.out.empty() && !door.files.IsDevice(flags.out);
   const std::string lock_path = flags.out + ".lock";
@@ -330,6 +330,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   const fabric::Place place = TRY(flags.workers.FindPlace(door));
   const LauncherWatch launcher(place.mark);
+  door.speaks = place.rank == 0;
   TRY(CheckTogether(door.files, flags));
   if (place.size == 1) return Train(door, flags, settings, place, nullptr);
   Members members(TRY(flags.workers.Connect(place, door)));

@@ -47,13 +47,17 @@ Result<std::size_t> FindColumn(const std::vector<Column>& columns, const std::st
                                                    : Str("did you mean ", Quoted(nearest), "?"))};
 }
 
-// A column of that name by custom, or the last that is not left out.
+// A column of that name by custom, or the last, of those that are not left out or taken for something else.
 std::size_t GuessLabelColumn(const std::vector<Column>& columns) {
+  const auto free = [&](std::size_t i) {
+    const Column::Kind kind = columns[i].kind;
+    return kind != Column::Kind::kIgnored && kind != Column::Kind::kWeight && kind != Column::Kind::kTime;
+  };
   for (const std::string_view name : {"label", "target", "class", "y", "Label", "Target", "Class"})
     for (std::size_t i = 0; i < columns.size(); ++i)
-      if (columns[i].name == name) return i;
+      if (columns[i].name == name && free(i)) return i;
   for (std::size_t i = columns.size(); i-- > 0;)
-    if (columns[i].kind != Column::Kind::kIgnored) return i;
+    if (free(i)) return i;
   return columns.size() - 1;
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/str.h"
 #include "data/lines.h"
+#include "data/number.h"
 
 namespace freshet::data {
 namespace {
@@ -37,6 +39,20 @@ std::map<std::size_t, std::size_t> Counts(std::span<const HeadLine> lines, char 
 std::pair<std::size_t, std::size_t> MostOften(const std::map<std::size_t, std::size_t>& counts) {
   return *std::max_element(counts.begin(), counts.end(),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+// Which share of the fields are numbers. By the wrong delimiter they fall apart: 1,5;2,5 by its commas is 1, 5;2 and 5.
+double ShareOfNumbers(std::span<const HeadLine> lines, char delimiter) {
+  constexpr std::size_t kEnough = 20;
+  std::size_t numbers = 0, all = 0;
+  HeadFields fields;
+  for (const HeadLine& line : lines.first(std::min(lines.size(), kEnough)))
+    for (const HeadFields::Field& field : fields.Of(line.text, delimiter)) {
+      double number = 0;
+      numbers += ParseMarked(field.text, '.', number) || ParseMarked(field.text, ',', number) ? 1 : 0;
+      ++all;
+    }
+  return static_cast<double>(numbers) / static_cast<double>(all);
 }
 
 }  // namespace
@@ -82,16 +98,17 @@ std::span<const HeadFields::Field> HeadFields::Of(std::string_view line, char de
 
 char InferDelimiter(std::span<const HeadLine> lines) {
   char best = ',';
-  std::size_t best_agree = 0, best_columns = 1;
+  std::tuple<std::size_t, double, std::size_t> best_score = {0, 0, 1};
   for (const char candidate : kDelimiters) {
     const auto [columns, agree] = MostOften(Counts(lines, candidate));
     if (columns < 2) continue;
     // A blank is in many texts: it counts only where every line agrees, and nothing else does.
-    if (candidate == ' ' && (best_agree > 0 || agree < std::min(lines.size(), kLinesForCounts))) continue;
-    if (agree < best_agree || (agree == best_agree && columns <= best_columns)) continue;
+    const bool any = std::get<0>(best_score) > 0;
+    if (candidate == ' ' && (any || agree < std::min(lines.size(), kLinesForCounts))) continue;
+    const std::tuple score(agree, ShareOfNumbers(lines, candidate), columns);
+    if (score <= best_score) continue;
     best = candidate;
-    best_agree = agree;
-    best_columns = columns;
+    best_score = score;
   }
   return best;
 }

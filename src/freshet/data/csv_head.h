@@ -34,7 +34,8 @@ class HeadFields {
   std::deque<std::string> undoubled_;
 };
 
-// The delimiter by which most of the first lines have the same number of fields, more than one; a comma if none has.
+// The delimiter by which most of the first lines have the same number of fields, more than one; among equals that which
+// leaves most numbers whole, then that with most columns. A comma if there is none.
 char InferDelimiter(std::span<const HeadLine> lines);
 
 // The number of fields that more than half of the lines have; 0 when there is none.

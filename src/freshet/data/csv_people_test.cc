@@ -281,6 +281,12 @@ TEST(CsvShapes, OneWrongRowDoesNotHideTheDelimiter) {
   EXPECT_EQ(description.columns.size(), 3u);
 }
 
+TEST(CsvShapes, CommasWithinNumbersDelimitNothing) {
+  World world;
+  EXPECT_EQ(ReadText(world, "1,5;2,5;0\n3,5;4,25;1\n").dense, (std::vector<float>{1.5, 2.5, 3.5, 4.25}));
+  EXPECT_EQ(ReadText(world, "1,5;0\n3,5;1\n").dense, (std::vector<float>{1.5, 3.5}));
+}
+
 TEST(CsvShapes, WhatIsWrongIsBlamed) {
   const struct {
     const char* text;
