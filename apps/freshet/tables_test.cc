@@ -73,7 +73,7 @@ TEST_F(TablesTest, FailuresAreJsonToo) {
   } table[] = {
       {{"train", "bad.csv", "--json"}, 3, "bad-input", "bad.csv:4:2: found 1 column, expected 2"},
       {{"train", "none.csv", "--json"}, 1, "not-found", "none.csv"},
-      {{"train", "bad.csv", "--jsn", "--json"}, 2, "invalid", "--jsn"},
+      {{"train", "bad.csv", "--jsn", "--json"}, 2, "invalid", "flag 'jsn' is unknown"},
       {{"predict", "--json", "bad.csv"}, 2, "invalid", "no model: name it with -i FILE"},
       {{"data", "inspect", "--json"}, 2, "invalid", "no input files"},
   };

@@ -181,6 +181,10 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   TRY(CheckBits(options.bits));
   const auto lines = HeadLines(head.bytes, kSampleRows + 1);
   if (lines.empty()) return Error{Code::kBadInput, Str(head.path, ":1:1: found only blank lines, expected a table")};
+  if (const std::size_t at = lines[0].text.find('\r'); lines.size() == 1 && at != std::string_view::npos)
+    return Error{Code::kBadInput, Str(head.path, ":1:", at + 1,
+                                      ": found a carriage return and no line feed in all of the text, expected lines "
+                                      "that end in one; tr '\\r' '\\n' makes them")};
   const char delimiter = TRY(Delimiter(options, lines));
   description.delimiter = std::string(1, delimiter);
   TRY(CheckLine(head, lines[0], delimiter));

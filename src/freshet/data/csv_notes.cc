@@ -38,15 +38,19 @@ std::string NoteOfDecimal(const Description& description, const std::vector<Colu
   return {};
 }
 
-// A number with something before or behind it: 12%, $5, 3 kg.
+// A number with a sign before it or a unit behind it: $5, 12%, 3 kg. One after letters is a name.
 bool IsNumberWithMore(std::string_view text) {
+  constexpr std::size_t kLongest = 4;
   const std::size_t begin = text.find_first_of("0123456789");
-  if (begin == std::string_view::npos || begin > 4) return false;
+  if (begin == std::string_view::npos || begin > kLongest) return false;
+  const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  const std::string_view before = text.substr(0, begin);
+  if (std::any_of(before.begin(), before.end(), is_letter) || before.find_first_of("-/:#_") != std::string_view::npos)
+    return false;
   const std::size_t end = std::min(text.find_first_not_of("0123456789.,", begin), text.size());
-  const std::string_view rest = text.substr(end);
-  return (begin > 0) != !rest.empty() && rest.size() <= 4 &&
-         rest.find_first_of("0123456789-/:") == std::string_view::npos &&
-         text.substr(0, begin).find_first_of("-/:") == std::string_view::npos;
+  const std::string_view behind = text.substr(end);
+  return before.empty() != behind.empty() && behind.size() <= kLongest &&
+         behind.find_first_of("0123456789-/:_") == std::string_view::npos;
 }
 
 // 04.03.2021 or 3/4/21: a date that does not say which is the month.

@@ -260,6 +260,9 @@ TEST(CsvNotes, TellOfColumnsThatSayNothing) {
   InputOptions options;
   options.numeric = {"1"};
   EXPECT_EQ(Kinds(Looked(rows, options))[0], Kind::kNumber);
+  std::string names = "n,y\n";
+  for (int i = 0; i < 30; ++i) names += Str("u", i, ",", i % 2, "\n");
+  EXPECT_TRUE(Notes(Looked(names), "column 'n' has 30 different texts in 30 rows"));
   options.numeric = {"mixed"};
   EXPECT_EQ(Kinds(Looked(ids, options))[3], Kind::kNumber);
   EXPECT_TRUE(
@@ -295,6 +298,7 @@ TEST(CsvShapes, WhatIsWrongIsBlamed) {
       {"\"a,b,y\n1,2,0\n3,4,1\n", "input:1:1: found a quote that is never closed"},
       {"a,\"b,y\n1,\"x\",0\n3,\"z\",1\n", "input:1:3: found a quote that is never closed"},
       {"a,b,y\n1,\"x,0\n3,4,1\n", "input:2:3: found a quote that is never closed"},
+      {"a,b\r1,2\r3,4\r", "input:1:4: found a carriage return and no line feed"},
       {"a,b,y\n1,2,3,0\n4,5,6,1\n7,8,9,0\n", "input:1:1: found 3 columns, but 4 in the lines below; expected a name"},
   };
   for (const auto& [text, says] : table) {
