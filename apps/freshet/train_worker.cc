@@ -108,8 +108,11 @@ Result<Outcome> WorkWith(Door& door, const Start& start, data::Description& desc
                       fabric.rank() == 0 ? &view : nullptr);
   // Who was told to stop was told so together with all others, and can still meet them. Nobody ends before all have
   // kept what there is: mpirun ends all others when the first has.
-  if (!outcome.ok() && outcome.error().code == Code::kStopped)
-    TRY(collectives.Barrier().While("waiting for all to keep what there is"));
+  if (!outcome.ok() && outcome.error().code == Code::kStopped) {
+    const auto met = collectives.Barrier().While("waiting for all to keep what there is");
+    // kInvalid: somebody is elsewhere, since we stopped in what each does by itself, and the group has ended by that.
+    if (!met.ok() && met.error().code != Code::kInvalid) return met.error();
+  }
   if (processes && (outcome.ok() || outcome.error().code == Code::kStopped)) {
     const auto gathered = start.trace->Gather(collectives);
     if (outcome.ok()) TRY(gathered);
