@@ -76,6 +76,10 @@ class Collectives {
   // Blocks of any size: what each member gives, in the order of ranks.
   Result<std::vector<std::vector<std::byte>>> Gather(std::span<const std::byte> mine);
   Result<void> Broadcast(std::span<std::byte> bytes, int root);
+  // Returns when all members have called it. A member may leave as soon as its own call has returned: all that others
+  // still wait for in theirs has been sent, and arrives before its goodbye, so its leaving alone fails nobody. But it
+  // is lost to who asks for it afterwards, and a loss is one to all (fabric.h): it may reach a member that is still in
+  // the barrier. Who wants to leave, and be missed by somebody without harm to others, waits until all have returned.
   Result<void> Barrier();
 
   // The same while the caller goes on; the values must not be touched until Wait.
