@@ -2,7 +2,7 @@
 """Networks on a machine that is quiet, beside programs that keep its cores busy, and in a container with less time than
 its cores have: how much the way threads wait for each other matters. Prints Markdown; docs/benchmarks.md explains it.
 
-  bench/beside.py [--rounds 5] [--build build/release] [--tiny]
+  bench/beside.py [--rounds 6] [--build build/release] [--tiny]
 
 The same work is done by three processes that stay and take turns: waiting as the program does by itself, waiting
 passively (OMP_WAIT_POLICY=passive), and as GCC's OpenMP would by default. All three must compute the same numbers. The
@@ -13,6 +13,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def quiet():
 @contextlib.contextmanager
 def busy(loops=2):
     """Beside programs that do nothing but use their cores."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    loop = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  # not for ever, whatever happens
+    others = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(loops)]
     try:
         yield lambda process: None
     finally:
@@ -87,7 +89,11 @@ def take_turns(binary, situation, mode, net, threads, rounds, calls):
             enter(workers[-1].process)
         for worker in workers:
             worker.ask(1)
-        found = [[worker.ask(calls) for worker in workers] for _ in range(rounds)]
+        found = [[0.0] * len(workers) for _ in range(rounds)]
+        for turn, values in enumerate(found):  # who comes after a worker that looks for long pays for it: all in turn
+            for place in range(len(workers)):
+                which = (place + turn // 2) % len(workers) if turn % 2 else (turn // 2 - place) % len(workers)
+                values[which] = workers[which].ask(calls)
         check(len({worker.last for worker in workers}) == 1,
               "%s of %s: %s" % (mode, net, " and ".join(str(worker.last) for worker in workers)))
     return list(zip(*found))
@@ -126,11 +132,12 @@ def tables(binary, rounds, tiny):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="of everything that is timed [5]")
+    parser.add_argument("--rounds", type=int, default=6, help="of everything that is timed; a multiple of 6 is fair [6]")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build/release",
                         help="binaries [build/release]")
     parser.add_argument("--tiny", action="store_true", help="few steps; times say nothing")
     flags = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that loops and group are gone afterwards
     with tempfile.TemporaryDirectory() as directory:
         binary = shutil.copy(flags.build / "bench/network_bench", directory)  # a build may go on meanwhile
         print("load before: %.1f of %d cores\n" % (os.getloadavg()[0], os.cpu_count()))
