@@ -211,6 +211,17 @@ Result<void> CacheReader::Seek(const Position& position) {
   return {};
 }
 
+Result<void> CacheReader::Glimpse(const std::function<void(const Rows& rows)>& see) const {
+  const std::size_t places = std::min<std::size_t>(offsets_.size(), 16);
+  Rows rows;
+  for (std::size_t place = 0; place < places; ++place) {
+    rows.Clear();
+    TRY(ReadBlock(offsets_[place * offsets_.size() / places], rows));
+    see(rows);
+  }
+  return {};
+}
+
 std::optional<double> CacheReader::Fraction(const Position& position) const {
   if (order_.empty()) return std::nullopt;
   return static_cast<double>(position.block) / static_cast<double>(order_.size());

@@ -47,6 +47,7 @@ class CacheReader final : public RowSource {
   Result<void> Seek(const Position& position) override;
   void Permute(std::uint64_t seed) override;
   std::optional<double> Fraction(const Position& position) const override;
+  Result<void> Glimpse(const std::function<void(const Rows& rows)>& see) const override;
 
  private:
   CacheReader(std::string path, std::unique_ptr<base::InputFile> file)

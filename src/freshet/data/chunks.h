@@ -50,6 +50,11 @@ class Chunks {
   // Other parts from the next pass on (Seek); kInvalid when they are not of these files.
   Result<void> CutAt(Cuts cuts);
 
+  // Some lines or records that are whole into rows.text (padded), without moving: `most` bytes from place `place` of
+  // `places` on, where files can be read from anywhere, and otherwise the head, which is place 0. To be called after
+  // SetCutting. False when there is nothing to see there.
+  Result<bool> Glimpse(std::uint64_t place, std::uint64_t places, std::size_t most, Rows& rows) const;
+
   // How to cut, and whether text has a header; to be said before the first Next.
   void SetCutting(Cutting cutting, bool has_header);
 

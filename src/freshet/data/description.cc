@@ -73,6 +73,15 @@ std::string AllNames(const Description& description) {
   return all;
 }
 
+// One that moves says how many labels it has seen; throws what the library throws.
+Result<Target> TargetFrom(const Json& json) {
+  const double mean = json.at("mean"), deviation = json.at("deviation");
+  const bool moving = json.contains("rows");
+  const Target loaded = TRY(Target::Load(mean, deviation, moving ? Whole<std::uint64_t>(json.at("rows")) : 0,
+                                         moving ? json.at("squares").get<double>() : 0));
+  return moving ? loaded : Target(mean, deviation);
+}
+
 // Can rows of this shape be shown like that?
 bool Fits(const View& view, const std::vector<std::uint64_t>& shape, std::uint64_t features) {
   if (shape.size() != 3 || view.crop > std::min(shape[1], shape[2])) return false;
@@ -103,7 +112,7 @@ std::string Description::ToJson() const {
   const bool utf8 = encoding == Encoding::kUtf8 && !IsAscii(names);
   const bool dates =
       std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.kind >= Column::Kind::kDate; });
-  json["version"] = utf8 || dates || decimal != '.' ? 3 : (view.any() ? 2 : 1);
+  json["version"] = target.any() ? 4 : utf8 || dates || decimal != '.' ? 3 : (view.any() ? 2 : 1);
   json["format"] = format;
   if (utf8) json["encoding"] = "utf-8";
   json["delimiter"] = Encode(delimiter, encoding);
@@ -119,6 +128,10 @@ std::string Description::ToJson() const {
   json["labels"]["positive"] = Encode(labels.positive, encoding);
   json["labels"]["names"] = Json::array();
   for (const std::string& name : labels.names) json["labels"]["names"].push_back(Encode(name, encoding));
+  if (target.any()) {
+    json["target"] = {{"mean", target.mean()}, {"deviation", target.deviation()}};
+    if (target.moving()) json["target"].update({{"rows", target.rows()}, {"squares", target.squares()}});
+  }
   json["dense"] = dense;
   json["features"] = features;
   json["shape"] = shape;
@@ -187,6 +200,7 @@ Result<Description> Description::Load(const TensorFile& file) {
     d.labels.positive = Decode(json.at("labels").at("positive"), encoding);
     for (const Json& name : json.at("labels").at("names")) d.labels.names.push_back(Decode(name, encoding));
     d.labels.Index();
+    if (version >= 4) d.target = TRY(TargetFrom(json.at("target")));
     d.dense = json.at("dense");
     d.features = Whole<std::uint64_t>(json.at("features"));
     for (const Json& extent : json.at("shape")) d.shape.push_back(Whole<std::uint64_t>(extent));

@@ -7,6 +7,7 @@
 #include "data/dictionary.h"
 #include "data/labels.h"
 #include "data/moments.h"
+#include "data/target.h"
 #include "data/tensor_file.h"
 
 namespace freshet::data {
@@ -40,8 +41,9 @@ struct View {
 // ever. It is inferred from the head of the data and the user's options, versioned, and saved with the weights, so that
 // predict, evaluate and serve take the same raw rows. Dictionaries and moments grow while training reads.
 struct Description {
-  // A view came with 2; dates, a decimal comma and names in UTF-8 with 3. What has none of these is written as 1.
-  static constexpr int kVersion = 3;
+  // A view came with 2; dates, a decimal comma and names in UTF-8 with 3; a target with 4. What has none of these is
+  // written as 1.
+  static constexpr int kVersion = 4;
 
   std::string format;           // libsvm, csv, vw, ratings, idx, cifar10, images, text
   std::string delimiter;        // between columns (csv, ratings)
@@ -51,6 +53,7 @@ struct Description {
   int index_base = 1;           // what the first feature is called (libsvm)
   int bits = 0;                 // features are hashed to 2^bits; 0: they are not
   Labels labels;
+  Target target;  // where labels are numbers
 
   bool dense = false;                // rows have `features` numbers each
   std::uint64_t features = 0;        // width of a dense row; numeric columns of a sparse one

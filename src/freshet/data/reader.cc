@@ -103,6 +103,23 @@ Result<void> Reader::Seek(const Position& position) {
   return chunks_->Seek(position);
 }
 
+Result<void> Reader::Glimpse(const std::function<void(const Rows& rows)>& see) const {
+  constexpr std::uint64_t kPlaces = 16;
+  constexpr std::size_t kBytesEach = 64 << 10;
+  const std::uint64_t bytes = chunks_->bytes().value_or(0);
+  const bool much = bytes > kPlaces * kBytesEach || (bytes > 0 && chunks_->paths().size() > 1);
+  const std::uint64_t places = much ? kPlaces : 1;
+  Rows rows;
+  for (std::uint64_t place = 0; place < places; ++place) {
+    if (!TRY(chunks_->Glimpse(place, places, places > 1 ? kBytesEach : 1 << 20, rows))) continue;
+    rows.ClearRows();
+    rows.bad.clear();
+    parser_->Parse(rows);
+    if (rows.bad.size() <= rows.size()) see(rows);  // else it began between quotes
+  }
+  return {};
+}
+
 std::optional<double> Reader::Fraction(const Position& position) const { return chunks_->Fraction(position); }
 
 namespace {

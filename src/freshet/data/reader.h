@@ -37,6 +37,7 @@ class Reader final : public RowSource {
   Result<void> Seek(const Position& position) override;
   std::optional<double> Fraction(const Position& position) const override;
 
+  Result<void> Glimpse(const std::function<void(const Rows& rows)>& see) const override;
   std::optional<std::uint64_t> bytes() const override { return chunks_->bytes(); }
   std::vector<double> RowsWhere() const override { return where_ ? where_->rows() : std::vector<double>(); }
   void SetRowsWhere(const std::vector<double>& rows) override {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "base/result.h"
@@ -36,6 +37,12 @@ class RowSource {
   }
   // Is it cheaper to keep the parsed rows for another pass than to read them again?
   virtual bool worth_keeping() const { return true; }
+  // Shows some rows from everywhere, or from the beginning where that is all there is to see, without moving: for what
+  // must be known before the first row. Names have no numbers yet. A source that cannot shows nothing.
+  virtual Result<void> Glimpse(const std::function<void(const Rows& rows)>& see) const {
+    (void)see;
+    return {};
+  }
   // Rows of this pass that were set aside because they could not be read.
   virtual std::uint64_t bad_rows() const { return 0; }
 };
