@@ -84,8 +84,8 @@ TASKS = {"logistic": "probability", "hinge": "score", "squared": "prediction", "
 
 def labels_of(rows, loss, random):
     score = np.nan_to_num(rows).astype(float) @ np.linspace(-1, 1, rows.shape[1]) + random.normal(size=len(rows))
-    if loss == "squared":
-        return np.round(score, 3)
+    if loss == "squared":  # numbers as people have them
+        return np.round(180_000 + 25_000 * score, 1)
     if loss == "softmax":
         return np.digitize(score, [-1, 1])
     return (score > 0).astype(int)
@@ -219,6 +219,22 @@ def check_trained(name, shape, *more):
     compare(f"{what}, imported again", predictions("again", "data-images-idx3-ubyte", "--probabilities"), ours)
 
 
+def check_regression_network(random):
+    """A network of prices: its numbers are scaled at the end of the file, and back again when it is imported."""
+    rows = np.round(random.normal(2, 3, size=(ROWS, 8)), 3).astype(np.float32)
+    write_csv("data", rows.tolist(), labels_of(rows, "squared", random))
+    freshet("train", "data", "--model", "mlp", "--loss", "squared", "--no-standardise", "--rate", "0.001", "--epochs", 2,
+            "--quiet", "-o", "model")
+    freshet("export", "-i", "model", "--onnx", "out.onnx")
+    ours = predictions("model", "data")
+    if not 100_000 < ours.mean() < 260_000:
+        failures.append("a network of prices says other numbers than prices")
+    compare("mlp squared, by OpenCV", by_opencv("out.onnx", rows), ours)
+    compare("mlp squared, by NumPy", evaluate.run(load("out.onnx"), {"input": rows})["prediction"], ours)
+    freshet("import", "out.onnx", "-o", "again")
+    compare("mlp squared, imported again", predictions("again", "data"), ours)
+
+
 def check_recurrent(random):
     """Symbols in, a class out: embedding, LSTM and GRU, for which OpenCV has no words of ours."""
     rows = random.integers(0, 12, size=(ROWS, 9))
@@ -256,6 +272,7 @@ def main():
             check(random)
         for name, model, rows in networks.all_of_them(random):
             check_network(name, model, rows, random)
+        check_regression_network(random)
         check_recurrent(random)
         check_that_a_difference_shows()
         check_trained("mlp", (1, 28, 28))

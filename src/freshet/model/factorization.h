@@ -21,6 +21,7 @@ class Factorization final : public Model {
   enum : std::size_t { kGlobal, kUserBias, kItemBias, kUserFactors, kItemFactors };
 
   std::vector<optimize::Block> Blocks() const override;
+  bool WantsScaledLabels() const override { return false; }  // it learns the mean, and ratings have a size of their own
   Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override;
   // Makes room for so many users and items.
   Result<void> Prepare(optimize::Parameters& parameters, std::uint64_t users, std::uint64_t items) const;

@@ -107,6 +107,9 @@ class Model {
   }
   // Does it learn from labels?
   virtual bool Supervised() const { return true; }
+  // Is it best taught labels that are centred and scaled (data::Target)? Numbers are, unless a kind has means of its
+  // own.
+  virtual bool WantsScaledLabels() const { return Supervised() && loss_.task() == data::Labels::Kind::kReal; }
 
  protected:
   // Gives blocks that do not grow their starting values; called on new parameters, which are zero.

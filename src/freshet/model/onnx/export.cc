@@ -45,8 +45,8 @@ std::vector<std::string> NotesFor(const TrainedModel& trained) {
 
 }  // namespace
 
-void AddAnswer(Builder& builder, const Loss& loss, const std::string& scores, const std::vector<std::int64_t>& dims,
-               bool label) {
+void AddAnswer(Builder& builder, const Loss& loss, const data::Target& target, const std::string& scores,
+               const std::vector<std::int64_t>& dims, bool label) {
   const auto output = [&](std::string_view op, std::string_view name, std::vector<Attribute> attributes = {}) {
     builder.Output(builder.Node(op, {scores}, std::move(attributes), name), Type::kFloat, dims);
   };
@@ -55,6 +55,13 @@ void AddAnswer(Builder& builder, const Loss& loss, const std::string& scores, co
     if (label)
       builder.Output(builder.Node("ArgMax", {scores}, {IntAttribute("axis", 1), IntAttribute("keepdims", 1)}, "label"),
                      Type::kInt64, {1});
+    return;
+  }
+  if (target.any()) {
+    const std::string deviation = builder.Scalar("target.deviation", static_cast<float>(target.deviation()));
+    const std::string mean = builder.Scalar("target.mean", static_cast<float>(target.mean()));
+    const std::string wide = builder.Node("Mul", {scores, deviation}, {}, "unscaled");
+    builder.Output(builder.Node("Add", {wide, mean}, {}, "prediction"), Type::kFloat, dims);
     return;
   }
   if (loss.name() == "logistic")

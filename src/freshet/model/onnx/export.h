@@ -19,8 +19,8 @@ struct Exported {
 };
 
 // A model of any kind as an ONNX graph (opset 13) that takes raw rows: what the input description does to numbers
-// (scale, standardisation) is its first part, the loss's link its last. Rows are dense: a model of sparse rows takes a
-// vector with a place for each of its features.
+// (scale, standardisation) is its first part, the loss's link (or a target's units) its last. Rows are dense: a model
+// of sparse rows takes a vector with a place for each of its features.
 //
 //   inputs    input [N, …], FLOAT; factorization: user [N] and item [N], INT64, where -1 stands for one never seen
 //   outputs   by loss: probability [N, 1] (logistic), score [N, 1] (hinge), prediction [N, 1] (squared),

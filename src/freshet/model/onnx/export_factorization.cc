@@ -34,7 +34,7 @@ Result<void> AddFactorization(Builder& builder, const TrainedModel& trained, con
       "Add", {found(Factorization::kUserBias, user, "user_bias"), found(Factorization::kItemBias, item, "item_bias")});
   const float mean = *parameters.Row(Factorization::kGlobal, 0);
   const std::string known = builder.Node("Add", {biases, builder.Scalar("mean", mean)});
-  AddAnswer(builder, trained.model->loss(), builder.Node("Add", {dot, known}), {1}, false);
+  AddAnswer(builder, trained.model->loss(), trained.description.target, builder.Node("Add", {dot, known}), {1}, false);
   return {};
 }
 
@@ -60,7 +60,8 @@ Result<void> AddFactorizationMachine(Builder& builder, const TrainedModel& train
       "MatMul", {builder.Node("Mul", {x, x}), builder.Floats("factors.squares", {features, 1}, std::move(squares))});
   const std::string pairs =
       builder.Node("Mul", {builder.Node("Sub", {all, own}), builder.Scalar("half", 0.5f)}, {}, "pairs");
-  AddAnswer(builder, trained.model->loss(), builder.Node("Add", {linear, pairs}), {1}, true);
+  AddAnswer(builder, trained.model->loss(), trained.description.target, builder.Node("Add", {linear, pairs}), {1},
+            true);
   return {};
 }
 

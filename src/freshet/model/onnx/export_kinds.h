@@ -10,9 +10,10 @@ namespace freshet::model::onnx {
 // The raw input and what the description does to it; returns the value of `dims` numbers a row that the model reads.
 Result<std::string> AddInput(Builder& builder, const data::Description& description,
                              const std::vector<std::int64_t>& dims);
-// The outputs for scores of `dims` numbers a row, by the loss; `label`: also the number of the class.
-void AddAnswer(Builder& builder, const Loss& loss, const std::string& scores, const std::vector<std::int64_t>& dims,
-               bool label);
+// The outputs for scores of `dims` numbers a row, by the loss, in the units of `target`; `label`: also the number of
+// the class.
+void AddAnswer(Builder& builder, const Loss& loss, const data::Target& target, const std::string& scores,
+               const std::vector<std::int64_t>& dims, bool label);
 
 Result<void> AddLinear(Builder& builder, const TrainedModel& trained, const ExportOptions& options);
 Result<void> AddFactorization(Builder& builder, const TrainedModel& trained, const ExportOptions& options);

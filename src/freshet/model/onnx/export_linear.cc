@@ -43,6 +43,9 @@ void AddMl(Builder& builder, const TrainedModel& trained, const std::string& inp
   std::vector<float> bias = trained.parameters.Gather(kBias);
   builder.document().ml_opset = 1;
   if (trained.model->loss().task() == data::Labels::Kind::kReal) {
+    const data::Target& target = trained.description.target;
+    for (float& weight : weights) weight = static_cast<float>(weight * target.deviation());
+    target.Unscale(bias);
     const auto outputs = builder.Nodes("LinearRegressor", {input}, {"prediction"},
                                        {FloatsAttribute("coefficients", std::move(weights)),
                                         FloatsAttribute("intercepts", std::move(bias)), IntAttribute("targets", 1)},
@@ -81,7 +84,7 @@ Result<void> AddLinear(Builder& builder, const TrainedModel& trained, const Expo
   const std::string bias = builder.Block(trained.parameters, kBias, {scores});
   const std::string sums =
       builder.Node("Gemm", {input, weights, bias}, {IntAttribute("transB", config.dense ? 1 : 0)}, "linear");
-  AddAnswer(builder, trained.model->loss(), sums, {scores}, true);
+  AddAnswer(builder, trained.model->loss(), trained.description.target, sums, {scores}, true);
   return {};
 }
 

@@ -14,7 +14,7 @@ Result<void> AddGraph(Builder& builder, const network::Graph& graph, const optim
     head = builder.Node("Flatten", {head}, {IntAttribute("axis", 1)}, "scores");
     shape = {shape[0] * shape[1] * shape[2]};
   }
-  AddAnswer(builder, loss, head, shape, false);
+  AddAnswer(builder, loss, description.target, head, shape, false);
   return {};
 }
 

@@ -91,6 +91,26 @@ TEST(Export, StandardisesFirstAndMindsMissingValuesWhereThereWereSome) {
             (std::vector<std::string>{"Sub", "Mul", "Clip", "IsNaN", "Where", "Gemm", "Identity"}));
 }
 
+TEST(Export, EndsARegressionInTheUnitsOfItsTarget) {
+  optimize::HeapMemory memory;
+  for (const Kind& kind : {Kind{"linear", "squared", true}, Kind{"fm", "squared"}}) {
+    TrainedModel trained = MakeTrained(kind, memory);
+    trained.description.target = data::Target(180'000, 80'000);
+    const Exported exported = Must(trained);
+    const std::vector<std::string> ops = Ops(exported.document);
+    ASSERT_GE(ops.size(), 2u);
+    EXPECT_EQ(ops[ops.size() - 2], "Mul");
+    EXPECT_EQ(ops.back(), "Add");
+    EXPECT_EQ(exported.document.outputs[0].name, "prediction");
+  }
+  TrainedModel trained = MakeTrained({"linear", "squared", true}, memory);
+  trained.description.target = data::Target(180'000, 80'000);
+  const Exported ml = Must(trained, {.ml = true});
+  EXPECT_FLOAT_EQ(ml.document.nodes[0].Find("coefficients")->floats[0], 80'000 * trained.parameters.Gather(0)[0]);
+  EXPECT_FLOAT_EQ(ml.document.nodes[0].Find("intercepts")->floats[0],
+                  180'000 + 80'000 * trained.parameters.Gather(1)[0]);
+}
+
 TEST(Export, ByTheOperatorsOfMlIsForLinearModelsOnly) {
   optimize::HeapMemory memory;
   EXPECT_EQ(Ops(Must(MakeTrained({"linear", "softmax", true}, memory), {.ml = true}).document),

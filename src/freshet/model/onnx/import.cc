@@ -67,8 +67,8 @@ Result<Imported> Import(const Document& document, optimize::Memory& memory) {
   std::string loss = TakeLink(import.graph, inferred.value());
   inferred.value().resize(import.graph.layers.size());
   auto parameters = TRY(Fill(inferred.value(), import.weights, memory));
-  return Imported{std::move(import.graph), std::move(parameters), std::move(loss), import.raw, import.scale,
-                  std::move(import.view),  LabelsOf(document)};
+  return Imported{std::move(import.graph), std::move(parameters), std::move(loss),   import.raw, import.scale,
+                  std::move(import.view),  import.target,         LabelsOf(document)};
 }
 
 }  // namespace freshet::model::onnx

@@ -33,6 +33,7 @@ Result<void> ImportGraph::Run() {
     return Error{Code::kBadInput, Str("operator set ", document_.opset, "; expected 7 to 21. Export the model anew")};
   TRY(Names());
   TRY(FindInput());
+  TakeTarget();
   const std::vector<bool> needed = TRY(Needed());
   for (std::size_t i = 0; i < document_.nodes.size(); ++i) {
     if (!needed[i]) continue;
@@ -44,10 +45,9 @@ Result<void> ImportGraph::Run() {
                          "out of order, or a part is missing"));
     TRY(One());
   }
-  const auto found = layers_.find(document_.outputs[0].name);
+  const auto found = layers_.find(output_);
   if (found == layers_.end())
-    return Error{Code::kBadInput,
-                 Str("the output ", Quoted(document_.outputs[0].name), " does not depend on the input")};
+    return Error{Code::kBadInput, Str("the output ", Quoted(output_), " does not depend on the input")};
   graph.AddHead(found->second);
   return {};
 }
@@ -108,7 +108,7 @@ Result<std::vector<bool>> ImportGraph::Needed() const {
   for (std::size_t i = 0; i < document_.nodes.size(); ++i)
     for (const std::string& output : document_.nodes[i].outputs) makers.emplace(output, i);
   std::vector<bool> needed(document_.nodes.size());
-  std::vector<std::string_view> wanted = {document_.outputs[0].name};
+  std::vector<std::string_view> wanted = {output_};
   while (!wanted.empty()) {
     const auto maker = makers.find(wanted.back());
     wanted.pop_back();

@@ -29,6 +29,7 @@ class ImportGraph {
   network::Shape raw;  // of the file's input, from which scale and view make the network's
   double scale = 1;
   data::View view;
+  data::Target target;  // what the file makes of the network's numbers in the end
   // To be called with the facts of the whole graph.
   using Expectation = std::function<Result<void>(const std::vector<network::Facts>& facts)>;
   std::vector<Expectation> expectations;
@@ -36,6 +37,8 @@ class ImportGraph {
  private:
   Result<void> Names();
   Result<void> FindInput();
+  const Node* MakerByNumber(const std::string& value, std::string_view op, double& number) const;
+  void TakeTarget();
   Result<std::vector<bool>> Needed() const;
   Result<void> One();
   Result<void> CheckOutputs() const;
@@ -87,6 +90,7 @@ class ImportGraph {
 
   const Document& document_;
   const Node* node_ = nullptr;
+  std::string output_;  // the value that is the network's answer
   std::map<std::string, const Tensor*, std::less<>> constants_;
   std::map<std::string, int, std::less<>> layers_;   // of values
   std::map<std::string, int, std::less<>> readers_;  // how many nodes read a value
