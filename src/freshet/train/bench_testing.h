@@ -30,6 +30,7 @@ struct Plan {
   bool by_lbfgs = false;
   strategy::StrategyOptions strategy;  // of several workers
   bool clock_runs = false;             // by a second with every look, so that progress is told after every update
+  bool scale_target = true;
 };
 
 class RunningClock final : public base::Clock {
@@ -112,6 +113,7 @@ class Bench {
     if (description.dense) config.features = description.features;
     if (config.loss == "softmax") config.classes = description.labels.names.size();
     const auto model = TRY(model::Model::Make(config));
+    if (plan.scale_target && model->WantsScaledLabels()) description.target = TRY(data::EstimateTarget(*source));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
     auto parameters = TRY(model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
     TRY(optimizer->Follow(parameters));

@@ -18,7 +18,8 @@ std::size_t BinOf(float score) {
 
 }  // namespace
 
-Evaluation::Evaluation(data::Labels::Kind task, Extent extent) : task_(task) {
+Evaluation::Evaluation(data::Labels::Kind task, Extent extent, const data::Target& target)
+    : task_(task), unit_(target.deviation()) {
   if (extent == Extent::kWithAuc && task == data::Labels::Kind::kBinary)
     for (auto& bins : bins_) bins.resize(std::size_t{1} << kBinBits);
 }
@@ -38,6 +39,9 @@ void Evaluation::Add(const data::Batch& batch, std::span<const float> scores, do
     } else if (task_ == data::Labels::Kind::kReal) {
       const double error = static_cast<double>(scores[r]) - label;
       squares_ += weight * error * error;
+      labelled_ += weight;
+      labels_ += static_cast<double>(weight) * label;
+      label_squares_ += static_cast<double>(weight) * label * label;
     }
   }
   rows_ += batch.rows;
@@ -57,18 +61,24 @@ void Evaluation::Add(const Evaluation& other) {
   loss_ += other.loss_;
   wrong_ += other.wrong_;
   squares_ += other.squares_;
+  labelled_ += other.labelled_;
+  labels_ += other.labels_;
+  label_squares_ += other.label_squares_;
   for (int side = 0; side < 2; ++side)
     for (std::size_t i = 0; i < std::min(bins_[side].size(), other.bins_[side].size()); ++i)
       bins_[side][i] += other.bins_[side][i];
 }
 
 bool Evaluation::Load(const std::vector<double>& saved) {
-  if (saved.size() != 5) return false;
+  if (saved.size() != 8) return false;
   rows_ = static_cast<std::uint64_t>(saved[0]);
   weight_ = saved[1];
   loss_ = saved[2];
   wrong_ = saved[3];
   squares_ = saved[4];
+  labelled_ = saved[5];
+  labels_ = saved[6];
+  label_squares_ = saved[7];
   return true;
 }
 
@@ -80,7 +90,13 @@ std::optional<double> Evaluation::error_rate() const {
 
 std::optional<double> Evaluation::rmse() const {
   if (task_ != data::Labels::Kind::kReal || weight_ == 0) return std::nullopt;
-  return std::sqrt(squares_ / weight_);
+  return std::sqrt(squares_ / weight_) * unit_;
+}
+
+std::optional<double> Evaluation::rmse_of_mean() const {
+  if (!rmse() || labelled_ != weight_) return std::nullopt;
+  const double mean = labels_ / weight_;
+  return std::sqrt(std::max(0.0, label_squares_ / weight_ - mean * mean)) * unit_;
 }
 
 std::optional<double> Evaluation::auc() const {

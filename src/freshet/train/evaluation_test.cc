@@ -112,6 +112,23 @@ TEST(Evaluation, TakesTheRootOfMeanSquares) {
   EXPECT_FALSE(evaluation.error_rate().has_value());
 }
 
+TEST(Evaluation, IsInTheUnitsOfTheDataAndKnowsWhatTheMeanWouldDo) {
+  Scored scored;
+  scored.scores = {1, 0};
+  scored.labels = {1.5f, -0.5f};
+  Evaluation evaluation(Kind::kReal, Evaluation::Extent::kSums, data::Target(180'000, 1000));
+  evaluation.Add(scored.batch(), scored.scores, 0.25);
+  EXPECT_NEAR(*evaluation.rmse(), 500, 1e-6);
+  EXPECT_NEAR(evaluation.total_loss(), 250'000, 1e-3);
+  EXPECT_NEAR(evaluation.loss(), 125'000, 1e-3);
+  EXPECT_NEAR(*evaluation.rmse_of_mean(), 1000, 1e-6);
+  Evaluation joined = evaluation;
+  joined.Add(evaluation);
+  EXPECT_NEAR(*joined.rmse_of_mean(), 1000, 1e-6);
+  evaluation.AddLoss(1, 0.5, 1);  // of labels that are not told
+  EXPECT_FALSE(evaluation.rmse_of_mean().has_value());
+}
+
 TEST(Evaluation, OfPartsJoinedIsThatOfTheWhole) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));

@@ -48,7 +48,9 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   if (options.cache_path.empty()) TRY(env.files.Remove(path));  // stays open, and goes with us
 
   Report report;
-  report.progressive = Evaluation(TaskOf(model, description));
+  report.progressive = SumsFor(model, description);
+  // The objective is of labels as they are learned, so that neither its slopes nor what l2 means depend on their units.
+  const double unit = description.target.deviation() * description.target.deviation();
   model::Workspace workspace;
   std::vector<float> scores;
   optimize::HeapMemory memory;
@@ -56,12 +58,13 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   const auto objective = [&](std::span<const float> at, std::span<float> out) -> Result<double> {
     Scatter(at, parameters);
     TRY(cache->Seek({}));
-    Evaluation sums(TaskOf(model, description));
+    Evaluation sums = SumsFor(model, description);
     const base::Span span(options.trace, "compute", base::Trace::kTraining);
     gradient.Clear();
     TRY(data::DriveInOrder(env.executor, *cache, [&](data::Rows& rows) -> Result<void> {
       if (options.stop != nullptr && options.stop->load()) return Error{Code::kStopped, "stopped"};
       Standardise(description, rows);
+      ScaleLabels(description, rows);
       const data::Batch batch = rows.batch();
       scores.resize(batch.rows * model.scores());
       sums.Add(batch, scores, model.LossAndGradient(parameters, batch, workspace, gradient, scores));
@@ -89,7 +92,7 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
       out[j] += static_cast<float>(l2) * at[j];
       penalty += 0.5 * l2 * at[j] * at[j];
     }
-    const double value = sums.loss() + penalty;
+    const double value = sums.loss() / unit + penalty;
     if (!std::isfinite(value))
       return Error{Code::kDiverged, "the loss is not finite; check the data for huge values, or standardise it"};
     return value;
@@ -108,9 +111,9 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
       progress.epoch = iteration;
       progress.epochs = options.epochs;
       progress.rows = report.rows;
-      progress.mean_loss = progress.total_loss = lbfgs.value();
+      progress.mean_loss = lbfgs.value() * unit;
       progress.weight = iteration + 1;
-      progress.total_loss = lbfgs.value() * progress.weight;
+      progress.total_loss = progress.mean_loss * progress.weight;
       progress.fraction = static_cast<double>(iteration + 1) / options.epochs;
       progress.seconds = base::Seconds(env.clock.Now() - started);
       options.progress(progress);

@@ -23,6 +23,10 @@ data::Labels::Kind TaskOf(const model::Model& model, const data::Description& de
   return model.Supervised() ? description.labels.kind : data::Labels::Kind::kAuto;
 }
 
+Evaluation SumsFor(const model::Model& model, const data::Description& description, Evaluation::Extent extent) {
+  return Evaluation(TaskOf(model, description), extent, description.target);
+}
+
 bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
   if (after_time > 0) return batch.times != nullptr && batch.times[row] >= after_time;
   if (fraction <= 0) return false;
@@ -54,6 +58,10 @@ Result<void> DriveFor(const base::Env& env, const model::Model& model, data::Row
 
 void ApplyMoments(const data::Moments& moments, data::Rows& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) moments.Apply(NumbersOf(rows, r));
+}
+
+void ScaleLabels(const data::Description& description, data::Rows& rows) {
+  description.target.Scale(rows.labels.span());
 }
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
@@ -140,7 +148,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       }
     }
     TRY(Rebalance(source));
-    s.seen = Evaluation(TaskOf(model_, description_));
+    s.seen = SumsFor(model_, description_);
     s.position = {};
     s.learned = false;
     if (!options_.checkpoint_path.empty()) {
@@ -209,7 +217,8 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
   return EpochInOrder(source);
 }
 
-// What every block goes through, in order: into the cache, standardised, and its features given a place in the model.
+// What every block goes through, in order: into the cache, standardised, its labels scaled, and its features given a
+// place in the model.
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
   if (s.writer) TRY(s.writer->Append(rows));
@@ -217,6 +226,7 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
     Standardise(description_.moments, rows);
   else if (description_.standardise)
     ApplyMoments(description_.moments, rows);
+  ScaleLabels(description_, rows);
   data::Batch batch = rows.batch();
   if (description_.view.any()) batch.width = s.augment->width();  // what the model will be shown of them
   TRY(model_.Prepare(parameters_, batch));

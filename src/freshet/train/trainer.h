@@ -185,6 +185,10 @@ Result<std::string> SavedAlgorithms(base::Files& files, const std::string& check
 // What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
 data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);
 
+// Sums for what a model has to say of rows whose labels went through ScaleLabels.
+Evaluation SumsFor(const model::Model& model, const data::Description& description,
+                   Evaluation::Extent extent = Evaluation::Extent::kSums);
+
 // Predicts every row of a source and sums up how good that was. Description is applied, not changed. kStopped after
 // *stop.
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
@@ -202,5 +206,7 @@ void Standardise(const data::Description& description, data::Rows& rows);
 void Standardise(data::Moments& moments, data::Rows& rows);
 // The same by moments that stay as they are.
 void ApplyMoments(const data::Moments& moments, data::Rows& rows);
+// Labels as a model learns them (data::Target), in place.
+void ScaleLabels(const data::Description& description, data::Rows& rows);
 
 }  // namespace freshet::train

@@ -156,6 +156,8 @@ Result<bool> Trainer::LoadCheckpoint() {
               ": another number goes on only with all-reduce of a --batch above 1, --codec none and --split "
               "rows"));
     if (json.contains("cuts")) s.cuts = json.at("cuts").get<data::Cuts>();
+    description_ = TRY(data::Description::Load(file));
+    s.seen = s.progressive = SumsFor(model_, description_);
     s.epoch = json.at("epoch");
     s.learned = json.value("learned", false);
     cached = json.value("cached", false);
@@ -179,12 +181,11 @@ Result<bool> Trainer::LoadCheckpoint() {
     TRY(optimizer_.Follow(parameters_));
     TRY(LoadOptimizer(own));
     optimizer_.SetStep(json.at("step"));
-    description_ = TRY(data::Description::Load(file));
     TRY(s.window.Load(file));
     if (part) {
       TRY(LoadPart(*part));
     } else if (options_.strategy != nullptr && options_.strategy->rank() > 0 && !s.learned) {
-      s.seen = Evaluation(TaskOf(model_, description_));  // rank 0 has what all have seen
+      s.seen = SumsFor(model_, description_);  // rank 0 has what all have seen
       s.report.rows = s.joined_rows;
     }
     SetProgress(s.progress);

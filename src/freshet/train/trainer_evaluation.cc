@@ -30,7 +30,7 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   State& s = *state_;
   const base::Span span(options_.trace, "evaluate", base::Trace::kTraining, {.step = optimizer_.step()});
   s.report.held_out.reset();  // before another takes as much memory
-  Evaluation held(TaskOf(model_, description_), Evaluation::Extent::kWithAuc);
+  Evaluation held = SumsFor(model_, description_, Evaluation::Extent::kWithAuc);
   const auto evaluated = Stratified() ? PredictHeldRatings(source, held) : PredictHeldRows(source, held);
   TRY(StopTogether(evaluated));
   if (!ReadsAll()) TRY(JoinEvaluation(held));
@@ -50,6 +50,7 @@ Result<void> Trainer::PredictHeldRows(data::RowSource& source, Evaluation& held)
   return DriveAll(source, [&](data::Rows& block) -> Result<void> {
     if (!GoesOnEvaluating()) return Stopped();
     Standardise(description_, block);
+    ScaleLabels(description_, block);
     const data::Batch batch = block.batch();
     kept.Clear();
     for (std::size_t r = 0; r < batch.rows; ++r)
@@ -96,7 +97,7 @@ Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& w
 Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
                             const data::Description& description, data::RowSource& source,
                             const std::atomic<bool>* stop) {
-  Evaluation sums(TaskOf(model, description), Evaluation::Extent::kWithAuc);
+  Evaluation sums = SumsFor(model, description, Evaluation::Extent::kWithAuc);
   model::Workspace workspace;
   workspace.threads = env.executor.width();
   workspace.goes_on = [stop] { return stop == nullptr || !stop->load(std::memory_order_relaxed); };
@@ -104,6 +105,7 @@ Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, con
   TRY(DriveFor(env, model, source, [&](data::Rows& rows) -> Result<void> {
     if (!workspace.goes_on()) return Error{Code::kStopped, "stopped"};
     Standardise(description, rows);
+    ScaleLabels(description, rows);
     return AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
   }));
   return sums;

@@ -21,7 +21,7 @@ struct Trainer::State {
   State(const model::Model& model, const data::Description& description, const TrainOptions& options)
       : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
         strata(options.seed),
-        seen(TaskOf(model, description)),
+        seen(SumsFor(model, description)),
         progressive(seen) {}
 
   // Where this worker stands in its rows, and what it has seen, as JSON, and back. Load throws the JSON library's
