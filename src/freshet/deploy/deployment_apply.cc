@@ -123,6 +123,7 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   if (job->retrain) {
     job->state = TRY(models_->NewState());
     job->state->moments = models_->state().moments;
+    job->state->target = models_->state().target;
   } else {
     job->state = TRY(models_->Copy());
   }

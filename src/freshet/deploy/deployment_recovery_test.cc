@@ -16,7 +16,7 @@ struct Kind {
   int model;
   DeploymentOptions options;
 
-  Kind(World& world, base::Random& random) : model(static_cast<int>(random.Below(3))), options(world.Options("a")) {
+  Kind(World& world, base::Random& random) : model(static_cast<int>(random.Below(4))), options(world.Options("a")) {
     options.method = OneOf<Method>(random, {Method::kBaseline, Method::kBaselinePlus, Method::kVelox, Method::kVelox,
                                             Method::kContinuous, Method::kContinuous, Method::kContinuous});
     options.optimizer.kind = OneOf(random, optimize::Optimizer::Kinds());
@@ -40,7 +40,7 @@ struct Kind {
     options.journal.segment_bytes = 500 + random.Below(10'000);
   }
   model::TrainedModel Start(World& world) const {
-    return model == 0 ? world.Dense() : model == 1 ? world.Sparse() : world.Ratings();
+    return model == 0 ? world.Dense() : model == 1 ? world.Sparse() : model == 2 ? world.Ratings() : world.Prices();
   }
   std::string Text() const {
     return Str("model ", model, ", ", Name(options.method), ", ", options.optimizer.kind, ", ",

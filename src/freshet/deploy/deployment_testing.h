@@ -37,6 +37,18 @@ class World : public Place {
     return Make(config, std::move(description));
   }
 
+  // A linear model of numbers far from one, which has seen none of them.
+  model::TrainedModel Prices() {
+    model::TrainedModel dense = Dense();
+    model::ModelConfig config = dense.model->config();
+    config.loss = "squared";
+    data::Description description = dense.description;
+    description.labels = {};
+    description.labels.kind = data::Labels::Kind::kReal;
+    description.target = data::Target::Moving();
+    return Make(config, std::move(description));
+  }
+
   // A linear model of sparse rows.
   model::TrainedModel Sparse() {
     model::ModelConfig config;
@@ -110,7 +122,8 @@ class World : public Place {
       }
     }
     if (rows.width == 0) rows.offsets.Append(static_cast<std::uint32_t>(rows.indices.size()));
-    rows.labels.Append(sum > 0 ? 1.0f : 0.0f);
+    const bool price = model.config().loss == "squared";
+    rows.labels.Append(price ? 180'000 + 40'000 * sum : sum > 0 ? 1.0f : 0.0f);
     return rows;
   }
 
@@ -141,6 +154,8 @@ class World : public Place {
       add(state.optimizer->state().Gather(b));
     }
     for (const double value : state.moments.Save()) all.push_back(value);
+    for (const double value : {state.target.mean(), state.target.deviation(), state.target.squares()})
+      all.push_back(value);
     for (const auto& dictionary : deployment.models().description().dictionaries)
       all.push_back(static_cast<double>(base::Hash64(dictionary.Serialize())));
     for (const double value : deployment.stats().quality.Save()) all.push_back(value);

@@ -27,6 +27,7 @@ Result<std::unique_ptr<State>> ModelManager::NewState() const {
   auto state =
       TRY(State::Make(model_, options_, memory_, description_.standardise ? description_.moments : data::Moments()));
   if (view_) state->view = &*view_;
+  state->target = description_.target;
   return state;
 }
 
@@ -60,7 +61,7 @@ Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& score
   if (view_) view_->ForPrediction(rows);
   const data::Batch batch = rows.batch();
   scores.resize(batch.rows * model_.scores());
-  model_.Predict(state_->parameters, batch, workspace_, scores);
+  state_->Predict(model_, batch, workspace_, scores);
   return model_.LossOf(state_->parameters, batch, workspace_, scores);
 }
 
@@ -157,6 +158,7 @@ std::uint64_t ModelManager::Predict(int slot, data::Rows& rows, model::Workspace
   train::Standardise(edition->description, rows);
   scores.resize(rows.size() * model_.scores());
   model_.Predict(edition->parameters, rows.batch(), workspace, scores);
+  edition->description.target.Unscale(scores);
   return edition->version;
 }
 

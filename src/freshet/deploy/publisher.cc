@@ -42,6 +42,7 @@ Result<std::unique_ptr<Edition>> Publisher::NewEdition(const State& state, const
   auto edition = std::make_unique<Edition>(TRY(model_.NewParameters(memory_)), description);
   edition->parameters.CopyFrom(state.parameters);
   edition->description.moments = state.moments;
+  edition->description.target = state.target;
   edition->stale.resize(state.parameters.blocks());
   if (companion_) edition->companion = companion_(*edition);
   return edition;
@@ -78,6 +79,7 @@ void Publisher::BringUpToDate(Edition& edition, const State& state, const data::
   for (std::size_t d = 0; d < description.dictionaries.size(); ++d)
     deploy::BringUpToDate(edition.description.dictionaries[d], description.dictionaries[d]);
   edition.description.moments = state.moments;
+  edition.description.target = state.target;
 }
 
 Result<bool> Publisher::Publish(const State& state, const data::Description& description, std::uint64_t version) {

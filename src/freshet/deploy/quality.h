@@ -32,12 +32,14 @@ struct Quality {
   }
 };
 
-// The error of one row by its scores: 0 or 1 for classes, the squared difference for numbers.
+// The error of one row by its scores: 0 or 1 for classes, the squared difference for numbers (both in the units of the
+// data).
 inline double ErrorOf(data::Labels::Kind task, std::span<const float> scores, float label) {
   if (task == data::Labels::Kind::kBinary) return (scores[0] > 0) != (label > 0.5f) ? 1 : 0;
   if (task == data::Labels::Kind::kClasses)
     return static_cast<float>(std::max_element(scores.begin(), scores.end()) - scores.begin()) != label ? 1 : 0;
-  return (scores[0] - label) * (scores[0] - label);
+  const double distance = static_cast<double>(scores[0]) - label;
+  return distance * distance;
 }
 
 }  // namespace freshet::deploy

@@ -28,6 +28,7 @@ struct ReplayOptions {
   DeploymentOptions deployment;
   Course::Options course;  // its seed is that of the run
   int initial_epochs = 1;
+  bool scale_target = true;       // numbers are learned centred and scaled (data::Target), as the initial part has them
   bool all_answer_drift = false;  // also baseline+ and velox, by what `deployment` says about it
   std::uint64_t test_every = 1;   // test increments from one evaluation of the test set to the next
   std::uint64_t seed = 1;         // of the first run

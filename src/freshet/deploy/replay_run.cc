@@ -34,6 +34,14 @@ data::Rows EmptyRows(const Stream& stream) {
   return rows;
 }
 
+// Of what the model begins with; where that is nothing, of what comes.
+data::Target TargetOf(const Course& course, std::span<const std::uint64_t> arrivals) {
+  data::Rows rows = EmptyRows(course.stream());
+  for (const std::uint64_t arrival : arrivals) course.Append(arrival, rows);
+  const auto labels = rows.labels.span();
+  return labels.empty() ? data::Target::Moving() : data::Target::Of({labels.begin(), labels.end()});
+}
+
 Result<std::unique_ptr<model::Model>> ModelFor(const ReplayOptions& options, std::uint64_t seed) {
   model::ModelConfig config = options.model;
   config.seed = seed;
@@ -178,6 +186,7 @@ Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& mem
     }
   }
   start.state = TRY(State::Make(*start.model, options.deployment.optimizer, memory, moments));
+  if (options.scale_target && start.model->WantsScaledLabels()) start.state->target = TargetOf(course, rows);
   return start;
 }
 
@@ -216,7 +225,7 @@ double TestSet::Error(const model::Model& model, const State& state) {
   }
   const std::size_t k = model.scores();
   scores_.resize(rows->size() * k);
-  model.Predict(state.parameters, rows->batch(), workspace_, scores_);
+  state.Predict(model, rows->batch(), workspace_, scores_);
   double sum = 0;
   for (std::size_t r = 0; r < rows->size(); ++r) {
     if (clip_) scores_[r] = std::clamp(scores_[r], clip_->first, clip_->second);

@@ -47,7 +47,7 @@ class Trial {
     if (start_.state->moments.columns() > 0) train::ApplyMoments(start_.state->moments, rows_);
     const data::Batch batch = rows_.batch();
     scores_.resize(batch.rows * start_.model->scores());
-    start_.model->Predict(start_.state->parameters, batch, workspace_, scores_);
+    start_.state->Predict(*start_.model, batch, workspace_, scores_);
     return start_.model->LossOf(start_.state->parameters, batch, workspace_, scores_) / static_cast<double>(batch.rows);
   }
 

@@ -7,12 +7,14 @@
 #include "data/augment.h"
 #include "data/moments.h"
 #include "data/rows.h"
+#include "data/target.h"
 #include "model/model.h"
 
 namespace freshet::deploy {
 
-// Everything that learning changes: weights, what the optimizer remembers, and how raw numbers are standardised. Copies
-// of it are trained apart and take each other's place.
+// Everything that learning changes: weights, what the optimizer remembers, and how raw numbers are standardised,
+// columns as well as labels. Copies of it are trained apart and take each other's place. Scores and losses that leave
+// it are in the units of the labels.
 //
 // Threads: one at a time.
 class State {
@@ -30,10 +32,15 @@ class State {
   void CopyRest(const State& other);
 
   // Learns from raw rows that are new, one by one in order: each counts in the moments, then changes the weights. The
-  // rows are standardised in place; `scores` gets what was predicted before each; returns the summed loss of that.
+  // rows are standardised in place, all but their labels; `scores` gets what was predicted before each; returns the
+  // summed loss of that.
   Result<double> Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores);
   // Learns again from raw rows that counted in the moments before, at `scale` times the rate.
   Result<double> Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores);
+
+  // What is said of rows that are standardised.
+  void Predict(const model::Model& model, const data::Batch& batch, model::Workspace& workspace,
+               std::span<float> scores) const;
 
   // What the optimizer has summed up counts `keep` times from here on (Optimizer::Fade).
   void Fade(double keep) {
@@ -43,13 +50,16 @@ class State {
   optimize::Parameters parameters;
   std::unique_ptr<optimize::Optimizer> optimizer;
   data::Moments moments;
+  data::Target target;
   const data::Augment* view = nullptr;  // what the model is shown of images, if not all as it is; outlives this
 
  private:
   State(optimize::Parameters p, std::unique_ptr<optimize::Optimizer> o, data::Moments m)
       : parameters(std::move(p)), optimizer(std::move(o)), moments(std::move(m)) {}
-  Result<double> Update(const model::Model& model, const data::Rows& rows, std::vector<float>& scores);
+  enum class Met { kFirst, kAgain };
+  Result<double> Update(const model::Model& model, const data::Rows& rows, Met met, std::vector<float>& scores);
   model::Workspace workspace_;
+  std::vector<float> labels_;  // as the model learns them
 };
 
 }  // namespace freshet::deploy

@@ -14,6 +14,8 @@ std::vector<double> Everything(const State& state) {
     add(state.optimizer->state().Gather(b));
   }
   for (const double value : state.moments.Save()) all.push_back(value);
+  for (const double value : {state.target.mean(), state.target.deviation(), state.target.squares()})
+    all.push_back(value);
   all.push_back(static_cast<double>(state.optimizer->step()));
   return all;
 }
@@ -24,15 +26,18 @@ class EveryState : public testing::TestWithParam<std::tuple<int, std::string>> {
   EveryState()
       : trained(std::get<0>(GetParam()) == 0   ? world.Dense()
                 : std::get<0>(GetParam()) == 1 ? world.Sparse()
-                                               : world.Ratings()) {
+                : std::get<0>(GetParam()) == 2 ? world.Ratings()
+                                               : world.Prices()) {
     options.kind = std::get<1>(GetParam());
     options.schedule.rate = 0.05;
     options.schedule.kind = "inverse";
   }
   std::unique_ptr<State> Make() {
-    return State::Make(*trained.model, options, world.memory,
-                       trained.description.standardise ? trained.description.moments : data::Moments())
-        .value();
+    auto state = State::Make(*trained.model, options, world.memory,
+                             trained.description.standardise ? trained.description.moments : data::Moments())
+                     .value();
+    state->target = trained.description.target;
+    return state;
   }
   // Rows first … end-1 in one arena.
   data::Rows Rows(std::uint64_t first, std::uint64_t end) {
@@ -57,7 +62,7 @@ class EveryState : public testing::TestWithParam<std::tuple<int, std::string>> {
   std::vector<float> scores;
 };
 INSTANTIATE_TEST_SUITE_P(All, EveryState,
-                         testing::Combine(testing::Range(0, 3), testing::ValuesIn(optimize::Optimizer::Kinds())));
+                         testing::Combine(testing::Range(0, 4), testing::ValuesIn(optimize::Optimizer::Kinds())));
 
 TEST_P(EveryState, LearnsTheSameHoweverRowsAreBatched) {
   const auto together = Make(), apart = Make();

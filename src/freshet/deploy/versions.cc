@@ -95,9 +95,10 @@ Result<void> Versions::Save(const VersionInfo& info, const model::Model& model, 
   model::AddBlocks(state.parameters, Part::kRows, "", tensors);
   model::AddBlocks(state.parameters, Part::kBeside, "beside.", tensors);
   model::AddBlocks(state.optimizer->state(), Part::kRows, "state.", tensors);
-  data::Description with_moments = description;
-  with_moments.moments = state.moments;
-  with_moments.Save(metadata, tensors, storage);
+  data::Description of_state = description;
+  of_state.moments = state.moments;
+  of_state.target = state.target;
+  of_state.Save(metadata, tensors, storage);
   TRY(env_.faults.Hit("version.save"));
   return base::WriteAtomic(env_.files, PathOf(info.id),
                            [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
@@ -143,6 +144,7 @@ Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& m
   }
   auto description = TRY(data::Description::Load(file));
   state.moments = description.moments;
+  state.target = description.target;
   return description;
 }
 

@@ -44,6 +44,7 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
     train::Standardise(edition->description, scratch->infer.rows);
     scratch->scores.resize(scratch->infer.rows.size() * deployment.model().scores());
     deployment.model().Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
+    edition->description.target.Unscale(scratch->scores);
     if (note) deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores);
     char version[24];
     const auto end = std::to_chars(version, version + sizeof version, edition->version).ptr;
@@ -104,6 +105,7 @@ void Api::AnswerOld(Exchange& exchange, ServedModel& model, const OldVersion& ol
     scratch->scores.resize(scratch->infer.rows.size() * old.trained.model->scores());
     old.trained.model->Predict(old.trained.parameters, scratch->infer.rows.batch(), scratch->workspace,
                                scratch->scores);
+    old.trained.description.target.Unscale(scratch->scores);
     const auto json_bytes = TRY(WriteInferResponse({model.name(), Str(old.version)}, *old.signature, scratch->infer,
                                                    scratch->scores, response.body));
     if (json_bytes) {
