@@ -112,6 +112,10 @@ Result<void> Save(Door& door, const ImportFlags& flags, const Imported& imported
   if (!flags.like.empty()) description = TRY(DescriptionLike(door, flags, labels, description));
   description.labels = labels;
   description.view = imported.view;
+  description.target = imported.target;
+  if (imported.target.any() && !model->WantsScaledLabels())
+    return Error{Code::kInvalid, Str("the graph ends with numbers that are scaled, as of a regression; --loss ",
+                                     config.loss, " does not go with that, --loss squared does")};
   if (imported.scale != 1) description.scale = imported.scale;
   if (flags.scale > 0) description.scale = flags.scale;
   TRY(model::SaveModel(door.files, flags.out, *model, imported.parameters, description, {{"rows", "0"}}));

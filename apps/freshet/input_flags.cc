@@ -6,6 +6,7 @@
 #include "data/augment.h"
 #include "data/cache.h"
 #include "data/image_folder.h"
+#include "data/number.h"
 #include "data/text.h"
 #include "program.h"
 
@@ -48,9 +49,10 @@ std::size_t ChunkBytes(base::Files& files, const std::vector<std::string>& patte
 }
 
 // Do the numbers in a cache mean what they mean to a model? Names that were added later do not matter, nor what of an
-// image is shown.
+// image is shown, nor how labels are learned.
 bool SameInput(data::Description cached, data::Description wanted) {
   cached.view = wanted.view = {};
+  cached.target = wanted.target = {};
   if (cached.ToJson() != wanted.ToJson()) return false;
   for (std::size_t i = 0; i < cached.dictionaries.size(); ++i)
     if (!wanted.dictionaries[i].Serialize().starts_with(cached.dictionaries[i].Serialize())) return false;
@@ -89,6 +91,7 @@ void InputFlags::Register(base::Settings& settings, Use use) {
     settings.Add("positive", &input.positive, "one class against the rest", {.value = "LABEL"});
     settings.Add("classes", &classes, "label values in order", {.value = "A,B,C"});
     settings.Add("standardise", &input.standardise, "scale and centre numeric columns of tables as they are read");
+    settings.Add("scale-target", &scale_target, "learn numbers centred and scaled; predictions are in their own units");
     settings.Add("image-size", &input.image_size, "bring images of a folder to this size", {.value = "N|HxW"});
     settings.Add("grey", &input.grey, "read images of a folder as brightness alone");
     settings.Add("steps", &input.steps, "symbols of a row of text", {.value = "N", .least = 2, .most = 65536});
@@ -173,6 +176,24 @@ void ShowNotes(const data::Description& description) {
   for (std::size_t i = 0; i < shown; ++i) WriteError(Str("note: ", description.notes[i]));
   if (shown < description.notes.size())
     WriteError(Str("note: and ", description.notes.size() - shown, " more; see 'freshet data inspect'"));
+}
+
+Result<void> InputFlags::SettleTarget(const data::RowSource& source, const model::Model& model, data::Others* others,
+                                      data::Description& description) const {
+  data::Target& target = description.target;
+  if (!scale_target || !model.WantsScaledLabels())
+    target = {};
+  else if (!target.any())  // else a cache has it from those who made it
+    target = TRY(data::EstimateTarget(source));
+  if (others == nullptr) return {};
+  const std::string mine = target.any() ? Str(target.mean(), " ", target.deviation()) : "";
+  const std::string first = TRY(others->Tell("how labels are scaled", mine))[0];
+  const auto numbers = Split(first, ' ');
+  double mean = 0, deviation = 0;
+  const bool scales = numbers.size() == 2 && data::ParseNumber(numbers[0], mean) &&
+                      data::ParseNumber(numbers[1], deviation) && deviation > 0;
+  target = scales ? data::Target(mean, deviation) : data::Target();
+  return {};
 }
 
 std::uint64_t BadRows(const data::RowSource& source) { return source.bad_rows(); }

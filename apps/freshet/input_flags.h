@@ -1,7 +1,9 @@
 #pragma once
 
 #include "base/settings.h"
+#include "data/others.h"
 #include "data/reader.h"
+#include "model/model.h"
 
 namespace freshet::cli {
 
@@ -16,6 +18,7 @@ struct InputFlags {
   std::uint64_t crop = 0;              // what is shown of images; see data/augment.h
   bool mirror = false;                 //
   std::string subtract_mean = "auto";  // auto, none, channel, pixel
+  bool scale_target = true;            // see data/target.h
 
   enum class Use { kTraining, kScoring };
   void Register(base::Settings& settings, Use use);
@@ -28,6 +31,10 @@ struct InputFlags {
   // some rows and take the source back to its beginning. kInvalid when a flag asks for what rows that are no images
   // cannot have.
   Result<void> SettleView(const base::Env& env, data::RowSource& source, data::Description& description) const;
+  // How labels that are numbers are scaled for a model: fills description.target by a look at the source. With others,
+  // who may have looked at other rows, the first one's view is everybody's.
+  Result<void> SettleTarget(const data::RowSource& source, const model::Model& model, data::Others* others,
+                            data::Description& description) const;
   // Copies the comma-separated texts into `input`.
   void Settle();
 };

@@ -47,6 +47,21 @@ Json TopWeights(const model::TrainedModel& trained, std::size_t count) {
   return top;
 }
 
+// 180,921 or 0.0023: as many digits as say something.
+std::string Legible(double number) {
+  const double size = std::abs(number);
+  if (size >= 1000 && size < 1e15)
+    return Str(number < 0 ? "-" : "", Grouped(static_cast<unsigned long long>(std::llround(size))));
+  return Str(static_cast<float>(number));
+}
+
+std::string TargetText(const data::Target& target) {
+  if (target.moving())
+    return Str("follows the first ", Grouped(data::Target::kSettledRows), " labels, so far mean ",
+               Legible(target.mean()), ", deviation ", Legible(target.deviation()));
+  return Str("mean ", Legible(target.mean()), ", deviation ", Legible(target.deviation()));
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;
   std::uint64_t top = 10, records = 0;
@@ -103,6 +118,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
               input.decimal == ',' ? ", decimal comma" : "", input.standardise ? ", standardised" : "",
               input.bits > 0 ? Str(", hashed to ", input.bits, " bits") : "", "\n");
   if (!input.labels.names.empty()) text += Str("labels   ", Printable(Join(input.labels.names, ", ")), "\n");
+  if (input.target.any()) text += Str("target   ", TargetText(input.target), "\n");
   for (const auto& weight : out["top_weights"])
     text += Str("weight   ", Fixed(weight["weight"].get<double>(), 4), "  ",
                 Printable(weight["feature"].get<std::string>()), "\n");

@@ -93,6 +93,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
         end = train::SliceEnd(*trained.model, batch, begin, kNetworkRows);
         scores.resize((end - begin) * k);
         trained.model->Predict(trained.parameters, batch.Slice(begin, end), workspace, scores);
+        trained.description.target.Unscale(scores);
         TRY(door.GoOn());
         for (std::size_t r = 0; r < end - begin; ++r) {
           const std::span<float> of_row = std::span(scores).subspan(r * k, k);

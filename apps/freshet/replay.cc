@@ -140,6 +140,7 @@ Result<void> Settle(const base::Settings& settings, ReplayFlags& flags, const de
   replay.model = TRY(flags.learning.Config(description));
   replay.deployment.optimizer = flags.learning.Optimizer();
   replay.seed = flags.learning.seed;
+  replay.scale_target = flags.input.scale_target;
   replay.all_answer_drift = flags.answers == "all";
   std::uint64_t& buffer = replay.deployment.schedule.max_buffer_size;
   if (buffer == 0) buffer = std::max<std::uint64_t>(1, stream.size() / 200);

@@ -13,6 +13,12 @@ std::string LossName(const model::Model& model) {
   return Str(name, "_loss");
 }
 
+// Four decimals say enough, unless the unit makes numbers very small or large.
+std::string Legible(double number) {
+  const bool usual = number == 0 || (number >= 1e-3 && number < 1e12);
+  return usual ? Fixed(number, 4) : Str(static_cast<float>(number));
+}
+
 }  // namespace
 
 std::string JsonLine(const nlohmann::ordered_json& json) {
@@ -43,6 +49,7 @@ nlohmann::ordered_json ToJson(const train::Evaluation& evaluation, const model::
   if (const auto rmse = evaluation.rmse()) {
     json["rmse"] = *rmse;
     json["mse"] = *rmse * *rmse;
+    if (const auto mean = evaluation.rmse_of_mean()) json["rmse_of_mean"] = *mean;
   }
   return json;
 }
@@ -50,7 +57,7 @@ nlohmann::ordered_json ToJson(const train::Evaluation& evaluation, const model::
 std::string ToText(const train::Evaluation& evaluation, const model::Model& model) {
   std::string out = Str(Grouped(evaluation.rows()), " rows");
   if (const auto error = evaluation.error_rate()) out += Str("  error ", Fixed(*error * 100, 2), " %");
-  if (const auto rmse = evaluation.rmse()) out += Str("  RMSE ", Fixed(*rmse, 4));
+  if (const auto rmse = evaluation.rmse()) out += Str("  RMSE ", Legible(*rmse));
   if (!evaluation.rmse()) {
     std::string name = LossName(model);
     for (char& c : name) c = c == '_' ? ' ' : c;

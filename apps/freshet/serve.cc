@@ -31,6 +31,7 @@ struct ServeFlags {
   // a model that starts with nothing
   std::string cold, kind = "linear", loss = "logistic", classes;
   std::uint64_t features = 0, factors = 40;
+  bool scale_target = true;
 
   void Register(base::Settings& settings);
 };
@@ -46,6 +47,8 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("loss", &loss, "of a cold linear model", {.value = "NAME", .choices = model::LossNames()});
   settings.Add("features", &features, "numbers a row of a cold linear model (0: sparse rows)", {.value = "N"});
   settings.Add("classes", &classes, "labels of a cold model, comma-separated (default 0,1)", {.value = "A,B"});
+  settings.Add("scale-target", &scale_target,
+               "a cold model learns numbers centred and scaled, as the first thousand show them");
   settings.Add("factors", &factors, "of a cold factorization", {.letter = 'k', .value = "N", .least = 1, .most = 4096});
   settings.Group("Learning");
   settings.Add("method", &method, "how models are kept up to date",
@@ -121,6 +124,7 @@ Result<model::TrainedModel> ColdModel(const ServeFlags& flags, optimize::Memory&
     description.labels.Index();
   }
   auto model = TRY(model::Model::Make(config));
+  if (flags.scale_target && model->WantsScaledLabels()) description.target = data::Target::Moving();
   auto parameters = TRY(model->NewParameters(memory));
   return model::TrainedModel{std::move(model), std::move(parameters), std::move(description), {}};
 }

@@ -149,6 +149,23 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
   return Print(door.files, out);
 }
 
+// A regression that has learned nothing looks like any other: its RMSE is some number. Says so when whoever always
+// predicts the mean would have done as well.
+void WarnIfNothingLearned(Door& door, const TrainFlags& flags, const Outcome& outcome) {
+  const train::Evaluation& judged = outcome.test              ? *outcome.test
+                                    : outcome.report.held_out ? *outcome.report.held_out
+                                                              : outcome.report.last_epoch;
+  const auto rmse = judged.rmse(), mean = judged.rmse_of_mean();
+  if (!rmse || !mean || *rmse < *mean || *mean == 0) return;
+  const std::string& kind = outcome.model->config().kind;
+  const bool raw = !outcome.description.target.any() && outcome.model->WantsScaledLabels();
+  const bool lbfgs =
+      (kind == "linear" || kind == "fm") && flags.learning.optimizer != "lbfgs" && outcome.workers.empty();
+  door.log.Warn("learned nothing", "rmse", *rmse, "rmse_of_predicting_the_mean", *mean, "try",
+                raw ? Str("scaled targets: leave out --no-scale-target, or begin without --from")
+                    : Str("more --epochs, another --rate", lbfgs ? ", or --optimizer lbfgs" : ""));
+}
+
 using Names = std::set<std::string_view>;
 
 // The lines of `settings` but those of `left_out`.
@@ -261,6 +278,9 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (!flags.from.empty()) {
     earlier = TRY(model::LoadModel(door.files, flags.from, memory));
     start.description = earlier->description;
+    if (!flags.input.scale_target && earlier->description.target.any())
+      return Error{Code::kInvalid, Str("--no-scale-target: ", flags.from,
+                                       " has learned scaled numbers and goes on with them; leave out one of the two")};
     start.weights = &earlier->parameters;
     flags.learning.model = earlier->model->config().kind;
     flags.learning.loss = earlier->model->config().loss;
@@ -274,6 +294,10 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
       (flags.input.crop > 0 || flags.input.mirror || flags.input.subtract_mean != "auto"))
     return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
   start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description));
+  if (!earlier) {
+    const auto model = TRY(model::Model::Make(start.config));
+    TRY(flags.input.SettleTarget(*source, *model, members, start.description));
+  }
   start.batch = flags.workers.GlobalBatch(flags.batch);
   const data::Description& description = start.description;
   start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
@@ -320,6 +344,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (trace != nullptr) TRY(trace->Write());
   if (to_file) (void)door.files.Remove(lock_path);
   outcome.seconds = base::Seconds(door.clock.Now() - started);
+  WarnIfNothingLearned(door, flags, outcome);
   return Show(door, flags, outcome, view.curve(), trace.get());
 }
 
