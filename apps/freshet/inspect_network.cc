@@ -8,6 +8,7 @@
 #include "model/network/network.h"
 #include "model/network/picture.h"
 #include "model/network/program.h"
+#include "model/network/remarks.h"
 #include "model/network/zoo.h"
 
 namespace freshet::cli {
@@ -135,8 +136,11 @@ Result<Graph> NetworkFlags::Open(Door& door) const {
   if (!input.empty()) fit.input = TRY(ShapeFrom(input));
   if (network.ends_with(".toml")) {
     const std::string text = TRY(base::ReadAll(door.files, network));
-    Graph graph = TRY(model::network::GraphFromToml(text, fit).While(
-        Str("reading ", network, " (--input and --classes give what it leaves to the data)")));
+    std::vector<std::uint32_t> lines;
+    Graph graph = TRY(model::network::GraphFromToml(text, fit, &lines)
+                          .While(Str("reading ", network, " (--input and --classes give what it leaves to the data)")));
+    for (const std::string& remark : Remarks(graph, TRY(model::network::Infer(graph)), "", lines))
+      door.log.Warn("network", "text", network, "remark", remark);
     if (fit.input.empty() || fit.input == graph.input) return graph;
     return Error{Code::kInvalid,
                  Str("--input ", input, ": ", network, " says its input is ", model::network::ShapeText(graph.input),

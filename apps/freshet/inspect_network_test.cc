@@ -78,6 +78,17 @@ TEST_F(InspectNetworkTest, DrawsPictures) {
   ExpectMentions(Refuses({"--network", "resnet20", "--draw", "net.png"}), ".svg or .dot");
 }
 
+TEST_F(InspectNetworkTest, WarnsOfWhatWasProbablyNotMeant) {
+  scratch_.Write("mine.toml", "input = [4]\nlayers = [\n{dense = 2},\n{softmax = true}]\n");
+  const Finished finished = Inspect({"--network", "mine.toml"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  ExpectMentions(finished.err, "line 4, layer 'softmax2' (softmax): the softmax loss applies softmax itself");
+  scratch_.Write("rows.csv", "1,2,3,4,a\n4,3,2,1,b\n");
+  const Finished trained = Process(scratch_, {"train", "rows.csv", "--model", "mine.toml", "--quiet"}, {}).Wait();
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  ExpectMentions(trained.err, "line 4, layer 'softmax2' (softmax)");
+}
+
 TEST_F(InspectNetworkTest, RefusalsSayWhatToDo) {
   scratch_.Write("mine.toml", "input = [4]\nlayers = [{dense = 2}]\n");
   ExpectMentions(Refuses({"--network", "alexnett"}), "did you mean alexnet?");

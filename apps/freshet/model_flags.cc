@@ -6,6 +6,7 @@
 #include "data/augment.h"
 #include "data/text.h"
 #include "model/network/description.h"
+#include "model/network/remarks.h"
 #include "model/network/zoo.h"
 
 namespace freshet::cli {
@@ -156,7 +157,7 @@ optimize::OptimizerOptions ModelFlags::Optimizer() const {
   return options;
 }
 
-Result<model::ModelConfig> ModelFlags::Config(const data::Description& description) const {
+Result<model::ModelConfig> ModelFlags::Config(const data::Description& description, base::Log& log) const {
   model::ModelConfig config;
   config.kind = model;
   config.loss = loss;
@@ -167,7 +168,7 @@ Result<model::ModelConfig> ModelFlags::Config(const data::Description& descripti
   config.clusters = clusters;
   config.spread = spread;
   config.seed = seed;
-  if (IsNetwork()) return NetworkConfig(description);
+  if (IsNetwork()) return NetworkConfig(description, log);
   if (config.kind == "fm" && config.dense)
     return Error{Code::kInvalid, "--model fm needs sparse rows: LIBSVM, VW text, ratings, or a table with categories"};
   if (config.kind == "factorization" && description.format != "ratings")
@@ -181,7 +182,7 @@ Result<model::ModelConfig> ModelFlags::Config(const data::Description& descripti
   return config;
 }
 
-Result<model::ModelConfig> ModelFlags::NetworkConfig(const data::Description& description) const {
+Result<model::ModelConfig> ModelFlags::NetworkConfig(const data::Description& description, base::Log& log) const {
   if (!description.dense && features == 0)
     return Error{Code::kInvalid, Str("--model ", model, " over sparse rows needs --features N")};
   const auto shown = TRY(data::Augment::Make(description, {}));
@@ -191,10 +192,13 @@ Result<model::ModelConfig> ModelFlags::NetworkConfig(const data::Description& de
   fit.classes =
       loss == "softmax" ? std::max<std::int64_t>(1, static_cast<std::int64_t>(description.labels.names.size())) : 1;
   const model::network::ZooOptions options{.hidden = static_cast<std::int64_t>(hidden), .dropout = dropout};
+  std::vector<std::uint32_t> lines;
   const model::network::Graph graph = network.empty()
                                           ? TRY(model::network::MakeZoo(model, fit.input, fit.classes, options))
-                                          : TRY(model::network::GraphFromToml(network, fit));
+                                          : TRY(model::network::GraphFromToml(network, fit, &lines));
   const auto facts = TRY(model::network::Infer(graph));
+  for (const std::string& remark : model::network::Remarks(graph, facts, loss, lines))
+    log.Warn("network", "text", model, "remark", remark);
   model::ModelConfig config;
   config.kind = "network";
   config.loss = loss;

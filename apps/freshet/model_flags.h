@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/log.h"
 #include "base/settings.h"
 #include "data/description.h"
 #include "input_flags.h"
@@ -36,10 +37,11 @@ struct ModelFlags {
   void SettleDefaults(const data::Description& description);
 
   optimize::OptimizerOptions Optimizer() const;
-  Result<model::ModelConfig> Config(const data::Description& description) const;
+  // Warns of what a network's text says that was probably not meant.
+  Result<model::ModelConfig> Config(const data::Description& description, base::Log& log) const;
 
  private:
-  Result<model::ModelConfig> NetworkConfig(const data::Description& description) const;
+  Result<model::ModelConfig> NetworkConfig(const data::Description& description, base::Log& log) const;
 };
 
 }  // namespace freshet::cli

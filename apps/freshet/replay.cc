@@ -127,7 +127,7 @@ Result<void> ApplyRecipe(const base::Settings& settings, ReplayFlags& flags) {
 }
 
 // Fills what depends on the data.
-Result<void> Settle(const base::Settings& settings, ReplayFlags& flags, const deploy::Stream& stream) {
+Result<void> Settle(Door& door, const base::Settings& settings, ReplayFlags& flags, const deploy::Stream& stream) {
   deploy::ReplayOptions& replay = flags.replay;
   const data::Description& description = stream.description;
   flags.learning.SettleDefaults(description);
@@ -137,7 +137,7 @@ Result<void> Settle(const base::Settings& settings, ReplayFlags& flags, const de
   replay.methods = TRY(Methods(flags));
   replay.course.order = TRY(deploy::ParseOrder(flags.order));
   replay.course.test_rows = static_cast<std::uint64_t>(flags.test_rows);
-  replay.model = TRY(flags.learning.Config(description));
+  replay.model = TRY(flags.learning.Config(description, door.log));
   replay.deployment.optimizer = flags.learning.Optimizer();
   replay.seed = flags.learning.seed;
   replay.scale_target = flags.input.scale_target;
@@ -212,7 +212,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto source = TRY(flags.input.Open(env, description));
   TRY(flags.input.FindAllClasses(env, description));
   const deploy::Stream stream = TRY(deploy::Stream::Load(pool, *source, description, &door.stop));
-  TRY(Settle(settings, flags, stream));
+  TRY(Settle(door, settings, flags, stream));
 
   ReplayView view(flags.quiet, door.clock, flags.replay.methods.size() * static_cast<std::size_t>(flags.replay.seeds));
   flags.replay.progress = [&](const deploy::ReplayProgress& progress) { view.Show(progress); };

@@ -293,7 +293,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (!flags.learning.IsNetwork() &&
       (flags.input.crop > 0 || flags.input.mirror || flags.input.subtract_mean != "auto"))
     return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
-  start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description));
+  start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description, door.log));
   if (!earlier) {
     const auto model = TRY(model::Model::Make(start.config));
     TRY(flags.input.SettleTarget(*source, *model, members, start.description));

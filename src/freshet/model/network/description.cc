@@ -39,11 +39,12 @@ class Reading {
  public:
   explicit Reading(const Fit& fit) : fit_(fit) {}
 
-  Result<Graph> Run(std::string_view text) {
+  Result<Graph> Run(std::string_view text, std::vector<std::uint32_t>* lines) {
     if (text.size() > kMostTextBytes)
       return Error{Code::kInvalid, Str("network: ", text.size(), " bytes of text; at most ", kMostTextBytes)};
     TRY(Top(TRY(Parsed(TRY(ToAscii(text))))));
     TRY(Check());
+    if (lines != nullptr) *lines = std::move(lines_);
     return std::move(graph_);
   }
 
@@ -313,6 +314,8 @@ class Reading {
 }  // namespace
 }  // namespace text
 
-Result<Graph> GraphFromToml(std::string_view toml, const Fit& fit) { return text::Reading(fit).Run(toml); }
+Result<Graph> GraphFromToml(std::string_view toml, const Fit& fit, std::vector<std::uint32_t>* lines) {
+  return text::Reading(fit).Run(toml, lines);
+}
 
 }  // namespace freshet::model::network

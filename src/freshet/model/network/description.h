@@ -32,7 +32,8 @@ inline constexpr std::size_t kMostTextBytes = 1'000'000;
 // text stays within kMostTextBytes; fields that do not matter to a layer's operation come back as defaults.
 std::string ToToml(const Graph& graph);
 
-// A graph that Infer accepts. kInvalid says the line, what was found, and what was expected or probably meant.
-Result<Graph> GraphFromToml(std::string_view toml, const Fit& fit = {});
+// A graph that Infer accepts; `lines`, if given, gets the line of every layer. kInvalid says the line, what was found,
+// and what was expected or probably meant.
+Result<Graph> GraphFromToml(std::string_view toml, const Fit& fit = {}, std::vector<std::uint32_t>* lines = nullptr);
 
 }  // namespace freshet::model::network
