@@ -69,6 +69,18 @@ class Reading {
     return Heads(table.get("heads"));
   }
 
+  // 1 to 3 whole numbers.
+  static Result<Shape> ShapeOf(const toml::node& node, std::string_view key, std::string_view otherwise = "") {
+    if (node.is_integer()) return Shape{node.as_integer()->get()};
+    Shape shape;
+    if (const toml::array* const array = node.as_array())
+      for (const toml::node& extent : *array)
+        if (extent.is_integer() && shape.size() < 3) shape.push_back(extent.as_integer()->get());
+    if (shape.empty() || shape.size() != node.as_array()->size())
+      return Wrong(node, Str(key, ": expected 1 to 3 whole numbers", otherwise));
+    return shape;
+  }
+
   Result<Shape> Input(const toml::table& table) const {
     const toml::node* const node = table.get("input");
     if (node == nullptr)
@@ -79,14 +91,7 @@ class Reading {
       if (fit_.input.empty()) return Wrong(*node, "input = \"data\", but no data is given here; say its shape");
       return fit_.input;
     }
-    if (node->is_integer()) return Shape{node->as_integer()->get()};
-    Shape shape;
-    if (const toml::array* const array = node->as_array())
-      for (const toml::node& extent : *array)
-        if (extent.is_integer() && shape.size() < 3) shape.push_back(extent.as_integer()->get());
-    if (shape.empty() || shape.size() != node->as_array()->size())
-      return Wrong(*node, "input: expected 1 to 3 whole numbers, or \"data\"");
-    return shape;
+    return ShapeOf(*node, "input", ", or \"data\"");
   }
 
   static Result<std::string> Word(const toml::node& node, std::string_view what) {
@@ -198,6 +203,8 @@ class Reading {
       layer.*(*number) = TRY(Number(value, key));
     } else if (const auto* const pair = std::get_if<Pair Layer::*>(&member)) {
       layer.*(*pair) = TRY(PairOf(value, key));
+    } else if (const auto* const shape = std::get_if<Shape Layer::*>(&member)) {
+      layer.*(*shape) = TRY(ShapeOf(value, key));
     }
     return {};
   }

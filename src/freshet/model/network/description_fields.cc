@@ -18,6 +18,8 @@ constexpr Field kLrn[] = {{"alpha", &Layer::alpha}, {"beta", &Layer::beta}, {"k"
 constexpr Field kBatchNorm[] = {{"epsilon", &Layer::epsilon}, {"momentum", &Layer::momentum}};
 constexpr Field kEmbedding[] = {{"vocabulary", &Layer::vocabulary}};
 constexpr Field kRecurrent[] = {{"sequence", &Layer::sequence}};
+constexpr Field kClip[] = {{"least", &Layer::least}, {"most", &Layer::most}};
+constexpr Field kGelu[] = {{"approximate", &Layer::approximate}};
 
 constexpr Form kForms[] = {
     {Op::kDense, &Layer::outputs, false, kDense},
@@ -38,8 +40,17 @@ constexpr Form kForms[] = {
     {Op::kEmbedding, &Layer::outputs, false, kEmbedding},
     {Op::kLstm, &Layer::outputs, false, kRecurrent},
     {Op::kGru, &Layer::outputs, false, kRecurrent},
+    {Op::kClip, {}, true, kClip},
+    {Op::kHardSwish, {}, true, {}},
+    {Op::kGelu, {}, true, kGelu},
+    {Op::kErf, {}, true, {}},
+    {Op::kLogSoftmax, {}, true, {}},
+    {Op::kProduct, {}, false, {}},
+    {Op::kAffine, &Layer::shape, false, {}},
+    {Op::kReshape, &Layer::shape, false, {}},
+    {Op::kTranspose, &Layer::shape, false, {}},
 };
-static_assert(kForms[static_cast<std::size_t>(Op::kGru) - 1].op == Op::kGru, "in the order of Op, without the input");
+static_assert(kForms[static_cast<std::size_t>(kLastOp) - 1].op == kLastOp, "in the order of Op, without the input");
 
 }  // namespace
 

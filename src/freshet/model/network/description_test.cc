@@ -14,7 +14,7 @@ namespace {
 auto Tied(const Layer& l) {
   return std::tie(l.name, l.op, l.inputs, l.outputs, l.bias, l.kernel, l.stride, l.pad, l.pad_end, l.dilation, l.groups,
                   l.ceil, l.include_padding, l.per_step, l.sequence, l.vocabulary, l.slope, l.rate, l.size, l.alpha,
-                  l.beta, l.k, l.epsilon, l.momentum);
+                  l.beta, l.k, l.epsilon, l.momentum, l.least, l.most, l.approximate, l.shape);
 }
 
 void ExpectSame(const Graph& a, const Graph& b) {
@@ -80,7 +80,7 @@ class Growth {
 
   void Grow() {
     Layer layer;
-    layer.op = static_cast<Op>(1 + Below(static_cast<std::uint64_t>(Op::kGru)));
+    layer.op = static_cast<Op>(1 + Below(static_cast<std::uint64_t>(kLastOp)));
     const auto last = graph_.layers.size() - 1;
     layer.inputs = {static_cast<int>(Chance(0.7) ? last : Below(last + 1))};
     Fill(layer);
@@ -134,6 +134,29 @@ class Growth {
       case Op::kConcat:
       case Op::kSum:
         while (Chance(0.6)) layer.inputs.push_back(static_cast<int>(Below(graph_.layers.size())));
+        break;
+      case Op::kProduct:
+        layer.inputs.push_back(static_cast<int>(Below(graph_.layers.size())));
+        break;
+      case Op::kClip:
+        if (Chance(0.7)) layer.least = -Odd();
+        if (Chance(0.7)) layer.most = Odd();
+        break;
+      case Op::kGelu:
+        layer.approximate = Chance(0.5);
+        break;
+      case Op::kAffine:
+        layer.shape = facts_[static_cast<std::size_t>(layer.inputs[0])].shape;
+        for (std::int64_t& extent : layer.shape)
+          if (Chance(0.5)) extent = 1;
+        break;
+      case Op::kReshape:
+        layer.shape = facts_[static_cast<std::size_t>(layer.inputs[0])].shape;
+        std::reverse(layer.shape.begin(), layer.shape.end());
+        break;
+      case Op::kTranspose:
+        for (std::size_t d = facts_[static_cast<std::size_t>(layer.inputs[0])].shape.size(); d-- > 0;)
+          layer.shape.push_back(static_cast<std::int64_t>(d));
         break;
       case Op::kEmbedding:
         layer.outputs = Small();

@@ -33,6 +33,11 @@ std::string Text(double number) {
 }
 
 std::string Text(const Pair& pair) { return pair[0] == pair[1] ? Str(pair[0]) : Str("[", pair[0], ", ", pair[1], "]"); }
+std::string Text(const Shape& shape) {
+  std::vector<std::string> extents;
+  for (const std::int64_t extent : shape) extents.push_back(Str(extent));
+  return Str("[", Join(extents, ", "), "]");
+}
 std::string Text(bool truth) { return Str(truth); }
 std::string Text(std::int64_t number) { return Str(number); }
 
@@ -97,8 +102,8 @@ class Writing {
   bool ActivationFollows(std::size_t i) const {
     if (i == 0 || i + 1 >= graph_.layers.size() || notes_[i].readers != 1 || notes_[i].head) return false;
     const Layer& next = graph_.layers[i + 1];
-    return IsActivation(next.op) && next.slope == 0 && next.inputs == std::vector{static_cast<int>(i)} &&
-           next.name == DefaultName(i + 1);
+    return IsActivation(next.op) && next.slope == 0 && !next.approximate &&
+           next.inputs == std::vector{static_cast<int>(i)} && next.name == DefaultName(i + 1);
   }
   std::string DefaultName(std::size_t i) const { return Str(NameOf(graph_.layers[i].op), i); }
   std::string Called(int layer) const { return Text(graph_.layers[notes_[Number(layer)].written_as].name); }

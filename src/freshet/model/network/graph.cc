@@ -1,6 +1,7 @@
 #include "model/network/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace freshet::model::network {
@@ -10,7 +11,9 @@ constexpr std::string_view kOpNames[] = {
     "input",   "dense",      "convolution", "max-pool", "average-pool", "global-average-pool",
     "lrn",     "batch-norm", "relu",        "tanh",     "sigmoid",      "softmax",
     "dropout", "concat",     "sum",         "flatten",  "embedding",    "lstm",
-    "gru"};
+    "gru",     "clip",       "hard-swish",  "gelu",     "erf",          "log-softmax",
+    "product", "affine",     "reshape",     "transpose"};
+static_assert(std::size(kOpNames) == static_cast<std::size_t>(kLastOp) + 1);
 constexpr std::string_view kTargetNames[] = {"label", "input", "next"};
 
 }  // namespace

@@ -68,5 +68,7 @@ struct Facts {
 inline constexpr std::size_t kMostLayers = 10'000;
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 Result<std::vector<Facts>> Infer(const Graph& graph);
+// Facts of the first layer that has none yet, for graphs that grow; says nothing about names and heads.
+Result<Facts> InferNext(const Graph& graph, const std::vector<Facts>& facts);
 
 }  // namespace freshet::model::network

@@ -56,7 +56,10 @@ class RandomGraph {
                            Op::kSigmoid,     Op::kSoftmax,     Op::kDropout,
                            Op::kConcat,      Op::kConcat,      Op::kSum,
                            Op::kSum,         Op::kFlatten,     Op::kLstm,
-                           Op::kGru};
+                           Op::kGru,         Op::kClip,        Op::kHardSwish,
+                           Op::kGelu,        Op::kErf,         Op::kLogSoftmax,
+                           Op::kProduct,     Op::kAffine,      Op::kReshape,
+                           Op::kTranspose};
     Layer layer{.op = kOps[random_.Below(std::size(kOps))], .inputs = {Any()}};
     layer.outputs = Chance(0.3) ? 8 * Between(1, 2) : Between(1, 9);
     layer.bias = Chance(0.7);
@@ -76,6 +79,14 @@ class RandomGraph {
       if (Chance(0.2)) layer.dilation = Both(1, 2);
       if (Chance(0.2)) layer.groups = 2;
     }
+    if (layer.op == Op::kProduct) layer.inputs.push_back(Chance(0.3) ? layer.inputs[0] : Any());
+    const Shape shape = Infer(graph_).value()[static_cast<std::size_t>(layer.inputs[0])].shape;
+    if (layer.op == Op::kAffine) layer.shape = Chance(0.5) ? shape : Shape(shape.size(), 1);
+    if (layer.op == Op::kReshape) layer.shape = Shape(shape.rbegin(), shape.rend());
+    if (layer.op == Op::kTranspose)
+      for (std::size_t d = shape.size(); d-- > 0;) layer.shape.push_back(static_cast<std::int64_t>(d));
+    layer.least = -0.7;
+    layer.most = 0.9;
     if (layer.op == Op::kConcat || layer.op == Op::kSum)
       for (std::int64_t more = Between(1, 2); more > 0; --more) layer.inputs.push_back(Any());
     return layer;

@@ -29,43 +29,25 @@ std::string Show(const Shape& shape) {
 
 class Inference {
  public:
-  explicit Inference(const Graph& graph) : graph_(graph) {}
+  Inference(const Graph& graph, const std::vector<Facts>& facts) : graph_(graph), facts_(facts) {}
 
-  Result<std::vector<Facts>> Run() {
-    if (graph_.layers.empty() || graph_.layers[0].op != Op::kInput)
-      return Error{Code::kInvalid, "network: layer 0 must be the input"};
-    if (graph_.layers.size() > kMostLayers)
-      return Error{Code::kInvalid, Str("network: ", graph_.layers.size(), " layers; at most ", kMostLayers)};
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < graph_.layers.size(); ++i) {
-      layer_ = &graph_.layers[i];
-      if (layer_->name.empty() || !names.insert(layer_->name).second) return Wrong("the name is empty or taken");
-      TRY(One(i));
-      TRY(CheckSizes());
-      facts_.push_back(std::move(now_));
+  Result<Facts> Next() {
+    layer_ = &graph_.layers[facts_.size()];
+    TRY(One(facts_.size()));
+    TRY(CheckSizes());
+    return std::move(now_);
+  }
+
+  Result<void> CheckNames() {
+    std::set<std::string_view> names;
+    for (const Layer& layer : graph_.layers) {
+      layer_ = &layer;
+      if (layer.name.empty() || !names.insert(layer.name).second) return Wrong("the name is empty or taken");
     }
-    TRY(CheckHeads());
-    return std::move(facts_);
-  }
-
- private:
-  Error Wrong(const std::string& what) const {
-    return {Code::kInvalid, Str("network, layer ", Quoted(layer_->name), " (", NameOf(layer_->op), "): ", what)};
-  }
-  const Shape& In(std::size_t i = 0) const { return facts_[static_cast<std::size_t>(layer_->inputs[i])].shape; }
-
-  Result<void> CheckSizes() {
-    if (now_.shape.empty() || now_.shape.size() > 3) return Wrong(Str("has ", now_.shape.size(), " extents; 1 to 3"));
-    for (const std::int64_t extent : now_.shape)
-      if (extent < 1 || extent > kMostExtent) return Wrong(Str("its output would be ", Show(now_.shape)));
-    if (Product(now_.shape) > kMostElements) return Wrong(Str("its output, ", Show(now_.shape), ", is too large"));
-    for (const optimize::Block& block : now_.blocks)
-      if (block.width > static_cast<std::uint64_t>(kMostElements) ||
-          block.rows > static_cast<std::uint64_t>(kMostElements) / std::max<std::uint64_t>(block.width, 1))
-        return Wrong(Str("its parameters ", block.name, ", ", block.rows, " x ", block.width, ", are too large"));
     return {};
   }
 
+  // When all layers are known.
   Result<void> CheckHeads() {
     if (graph_.heads.empty()) return Error{Code::kInvalid, "network: it has no head, so nothing to learn"};
     for (const Head& head : graph_.heads) {
@@ -87,6 +69,24 @@ class Inference {
     return {};
   }
 
+ private:
+  Error Wrong(const std::string& what) const {
+    return {Code::kInvalid, Str("network, layer ", Quoted(layer_->name), " (", NameOf(layer_->op), "): ", what)};
+  }
+  const Shape& In(std::size_t i = 0) const { return facts_[static_cast<std::size_t>(layer_->inputs[i])].shape; }
+
+  Result<void> CheckSizes() {
+    if (now_.shape.empty() || now_.shape.size() > 3) return Wrong(Str("has ", now_.shape.size(), " extents; 1 to 3"));
+    for (const std::int64_t extent : now_.shape)
+      if (extent < 1 || extent > kMostExtent) return Wrong(Str("its output would be ", Show(now_.shape)));
+    if (Product(now_.shape) > kMostElements) return Wrong(Str("its output, ", Show(now_.shape), ", is too large"));
+    for (const optimize::Block& block : now_.blocks)
+      if (block.width > static_cast<std::uint64_t>(kMostElements) ||
+          block.rows > static_cast<std::uint64_t>(kMostElements) / std::max<std::uint64_t>(block.width, 1))
+        return Wrong(Str("its parameters ", block.name, ", ", block.rows, " x ", block.width, ", are too large"));
+    return {};
+  }
+
   Result<void> One(std::size_t number) {
     now_ = {};
     if (layer_->op == Op::kInput) {
@@ -95,8 +95,9 @@ class Inference {
       return {};
     }
     const bool many = layer_->op == Op::kConcat || layer_->op == Op::kSum;
-    if (layer_->inputs.empty() || (!many && layer_->inputs.size() != 1) || layer_->inputs.size() > 1000)
-      return Wrong(Str(layer_->inputs.size(), " inputs; expected ", many ? "1 to 1000" : "1"));
+    const std::size_t wanted = layer_->op == Op::kProduct ? 2 : 1;
+    if (layer_->inputs.empty() || (!many && layer_->inputs.size() != wanted) || layer_->inputs.size() > 1000)
+      return Wrong(Str(layer_->inputs.size(), " inputs; expected ", many ? "1 to 1000" : Str(wanted)));
     for (const int input : layer_->inputs)
       if (input < 0 || static_cast<std::size_t>(input) >= number)
         return Wrong(Str("reads layer ", input, ", which does not come before it"));
@@ -129,6 +130,15 @@ class Inference {
       case Op::kLstm:
       case Op::kGru:
         return Recurrent();
+      case Op::kProduct:
+        if (!Repeats(In(1), In())) return Wrong(Str("cannot multiply ", Show(In()), " by ", Show(In(1))));
+        return Elementwise();
+      case Op::kAffine:
+        return Affine();
+      case Op::kReshape:
+        return Reshape();
+      case Op::kTranspose:
+        return Transpose();
       default:
         return Elementwise();
     }
@@ -139,8 +149,47 @@ class Inference {
       return Wrong(Str("rate ", layer_->rate, "; expected 0 or more and less than 1"));
     if (layer_->op == Op::kRelu && !(layer_->slope >= 0 && layer_->slope <= 1))
       return Wrong(Str("slope ", layer_->slope, "; expected 0 to 1"));
+    if (layer_->op == Op::kClip && !(layer_->least <= layer_->most))
+      return Wrong(Str("least ", layer_->least, ", most ", layer_->most, "; expected the smaller first"));
     now_.shape = In();
     now_.flops = static_cast<double>(Product(In()));
+    return {};
+  }
+
+  // Can `small` be repeated to `shape`?
+  static bool Repeats(const Shape& small, const Shape& shape) {
+    bool fits = small.size() == shape.size();
+    for (std::size_t d = 0; fits && d < shape.size(); ++d) fits = small[d] == 1 || small[d] == shape[d];
+    return fits;
+  }
+
+  Result<void> Affine() {
+    if (!Repeats(layer_->shape, In()))
+      return Wrong(Str("numbers of ", Show(layer_->shape), " for ", Show(In()),
+                       "; expected as many extents, each of them 1 or as there"));
+    now_.shape = In();
+    now_.flops = 2.0 * static_cast<double>(Product(In()));
+    AddBlock("scale", 1, Product(layer_->shape));
+    AddBlock("shift", 1, Product(layer_->shape));
+    return {};
+  }
+
+  Result<void> Reshape() {
+    const bool whole = std::all_of(layer_->shape.begin(), layer_->shape.end(), [](std::int64_t e) { return e >= 1; });
+    if (layer_->shape.empty() || !whole || Product(layer_->shape) != Product(In()))
+      return Wrong(Str("from ", Show(In()), " to ", Show(layer_->shape), ", which has not as many values"));
+    now_.shape = layer_->shape;
+    return {};
+  }
+
+  Result<void> Transpose() {
+    const Shape& order = layer_->shape;
+    std::vector<bool> taken(In().size());
+    for (const std::int64_t d : order)
+      if (d >= 0 && d < std::ssize(In())) taken[static_cast<std::size_t>(d)] = true;
+    if (order.size() != In().size() || std::count(taken.begin(), taken.end(), true) != std::ssize(In()))
+      return Wrong(Str("expected each of the ", In().size(), " extents once, counted from 0"));
+    for (const std::int64_t d : order) now_.shape.push_back(In()[static_cast<std::size_t>(d)]);
     return {};
   }
 
@@ -292,9 +341,9 @@ class Inference {
   }
 
   const Graph& graph_;
+  const std::vector<Facts>& facts_;  // of the layers before
   const Layer* layer_ = nullptr;
   Facts now_;
-  std::vector<Facts> facts_;
 };
 
 }  // namespace
@@ -307,6 +356,22 @@ std::uint64_t Facts::parameters() const {
   return sum;
 }
 
-Result<std::vector<Facts>> Infer(const Graph& graph) { return Inference(graph).Run(); }
+Result<Facts> InferNext(const Graph& graph, const std::vector<Facts>& facts) {
+  CHECK(facts.size() < graph.layers.size());
+  return Inference(graph, facts).Next();
+}
+
+Result<std::vector<Facts>> Infer(const Graph& graph) {
+  if (graph.layers.empty() || graph.layers[0].op != Op::kInput)
+    return Error{Code::kInvalid, "network: layer 0 must be the input"};
+  if (graph.layers.size() > kMostLayers)
+    return Error{Code::kInvalid, Str("network: ", graph.layers.size(), " layers; at most ", kMostLayers)};
+  std::vector<Facts> facts;
+  Inference inference(graph, facts);
+  TRY(inference.CheckNames());
+  while (facts.size() < graph.layers.size()) facts.push_back(TRY(inference.Next()));
+  TRY(inference.CheckHeads());
+  return facts;
+}
 
 }  // namespace freshet::model::network

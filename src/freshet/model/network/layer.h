@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,17 @@ enum class Op {
   kEmbedding,  // whole numbers 0 … vocabulary-1 to vectors: T to T × outputs
   kLstm,       // T × C to T × outputs, or the last step's outputs
   kGru,        // with the reset gate after the matrix product
+  kClip,       // held between `least` and `most`
+  kHardSwish,  // x · clip(x / 6 + 1/2, 0, 1)
+  kGelu,       // x · Φ(x), of the normal distribution; or (approximate) by a tanh
+  kErf,
+  kLogSoftmax,  // over what softmax is over
+  kProduct,     // of two, element by element; extents of 1 of the second are repeated
+  kAffine,      // scale · x + shift, with numbers of `shape`
+  kReshape,     // to `shape`, the values in their order
+  kTranspose,   // extent d of the output is extent shape[d] of the input
 };
+inline constexpr Op kLastOp = Op::kTranspose;
 std::string_view NameOf(Op op);
 
 // One layer of a network and all it is told. Which fields matter depends on `op`.
@@ -56,6 +67,9 @@ struct Layer {
   std::int64_t size = 5;                    // lrn: channels that count together
   double alpha = 1e-4, beta = 0.75, k = 1;  // lrn: x · (k + alpha / size · Σ x²)^-beta
   double epsilon = 1e-5, momentum = 0.1;    // batch norm: share of a new batch in the running statistics
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();  // clip
+  bool approximate = false;                                                                                 // gelu
+  Shape shape = {};  // affine (each extent 1 or the input's), reshape, transpose
 };
 
 }  // namespace freshet::model::network

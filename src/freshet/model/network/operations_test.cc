@@ -151,7 +151,15 @@ std::vector<Operation> Functions() {
           Of("leaky", {.op = Op::kRelu, .slope = 0.2}),
           Of("tanh", {.op = Op::kTanh}),
           Of("sigmoid", {.op = Op::kSigmoid}),
+          Of("clip", {.op = Op::kClip, .least = -0.5, .most = 0.8}),
+          Of("clip above zero", {.op = Op::kClip, .least = 0.1, .most = 0.9}),
+          Of("clip below", {.op = Op::kClip, .most = 0.3}),
+          Of("hard swish", {.op = Op::kHardSwish}),
+          Of("gelu", {.op = Op::kGelu}),
+          Of("gelu by tanh", {.op = Op::kGelu, .approximate = true}),
+          Of("erf", {.op = Op::kErf}),
           Of("softmax", {.op = Op::kSoftmax}),
+          Of("log softmax", {.op = Op::kLogSoftmax}),
           Of("dropout", {.op = Op::kDropout, .rate = 0.4}),
           Of("no dropout", {.op = Op::kDropout, .rate = 0})};
 }
@@ -266,6 +274,55 @@ TEST(Operations, FlattenIsRight) {
                                    return beside_itself.piece(g, g.Convolution(from, channels, 3, 1, 1));
                                  }});
   }
+}
+
+TEST(Operations, AffineIsRight) {
+  for (const Shape& shape : {Shape{6, 7, 5}, Shape{6, 1, 1}, Shape{1, 1, 1}, Shape{1, 7, 5}, Shape{1, 7, 1}})
+    ExpectRightAlone({6, 7, 5}, Of("affine", {.op = Op::kAffine, .shape = shape}));
+  for (const std::int64_t channels : {6, 16})
+    for (const Shape& shape : {Shape{channels, 6, 5}, Shape{channels, 1, 1}, Shape{1, 1, 1}})
+      ExpectRightBetweenConvolutions(channels, Of("affine", {.op = Op::kAffine, .shape = shape}));
+  ExpectRightAlone({9}, Of("affine of features", {.op = Op::kAffine, .shape = {9}}));
+  ExpectRightAlone({4, 3}, Of("affine of a sequence", {.op = Op::kAffine, .shape = {1, 3}}));
+}
+
+TEST(Operations, ProductsAreRight) {
+  const auto gate = [](std::string name, bool pooled) {
+    return Operation{std::move(name), [pooled](Graph& g, int from) {
+                       const int whole = g.Plain(Op::kSigmoid, g.Convolution(from, 6, 1));
+                       const int by = pooled ? g.Plain(Op::kGlobalAveragePool, whole) : whole;
+                       return g.Add({.op = Op::kProduct, .inputs = {g.Convolution(from, 6, 1), by}});
+                     }};
+  };
+  for (const Operation& operation : {gate("of two", false), gate("by a number for each channel", true)}) {
+    ExpectRightAlone({6, 7, 5}, operation);
+    ExpectRightBetweenConvolutions(16, operation);
+  }
+  ExpectRightAlone({5}, {"of one with itself", [](Graph& g, int from) {
+                           return g.Add({.op = Op::kProduct, .inputs = {from, from}});
+                         }});
+}
+
+TEST(Operations, ArrangementsAreRight) {
+  for (const Shape& order :
+       {Shape{0, 1, 2}, Shape{0, 2, 1}, Shape{1, 0, 2}, Shape{1, 2, 0}, Shape{2, 0, 1}, Shape{2, 1, 0}}) {
+    SCOPED_TRACE(Str(order[0], order[1], order[2]));
+    const Operation turned = Of("transpose", {.op = Op::kTranspose, .shape = order});
+    ExpectRightAlone({6, 7, 5}, turned);
+    ExpectRightAlone({3, 4, 4}, {"behind a convolution", [&](Graph& g, int from) {
+                                   return g.Dense(turned.piece(g, g.Convolution(from, 8, 3, 1, 1)), 4);
+                                 }});
+  }
+  ExpectRightAlone({4, 3}, Of("transpose of a sequence", {.op = Op::kTranspose, .shape = {1, 0}}));
+  ExpectRightAlone({4, 3},
+                   {"reshaped for a convolution", [](Graph& g, int from) {
+                      return g.Convolution(g.Add({.op = Op::kReshape, .inputs = {from}, .shape = {2, 3, 2}}), 5, 2);
+                    }});
+  ExpectRightAlone({3, 4, 4}, {"reshaped behind one", [](Graph& g, int from) {
+                                 const int image = g.Convolution(from, 8, 3, 1, 1);
+                                 const int steps = g.Add({.op = Op::kReshape, .inputs = {image}, .shape = {8, 16}});
+                                 return g.Add({.op = Op::kDense, .inputs = {steps}, .outputs = 3, .per_step = true});
+                               }});
 }
 
 TEST(Operations, EmbeddingIsRight) {

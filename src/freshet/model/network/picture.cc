@@ -18,7 +18,8 @@ std::string Window(const Layer& layer) {
 
 // Does it belong into the box of what it reads?
 bool TouchesUp(Op op) {
-  return op == Op::kRelu || op == Op::kTanh || op == Op::kSigmoid || op == Op::kSoftmax || op == Op::kDropout;
+  return op == Op::kRelu || op == Op::kTanh || op == Op::kSigmoid || op == Op::kSoftmax || op == Op::kDropout ||
+         op == Op::kClip || op == Op::kHardSwish || op == Op::kGelu || op == Op::kLogSoftmax;
 }
 
 std::string DotText(std::string_view text) {
@@ -60,6 +61,11 @@ std::string Summary(const Layer& layer) {
     case Op::kLstm:
     case Op::kGru:
       return Str(out, " ", layer.outputs, layer.sequence ? " per step" : "");
+    case Op::kClip:
+      return Str(out, " ", layer.least, " to ", layer.most);
+    case Op::kAffine:
+    case Op::kReshape:
+      return Str(out, " ", ShapeText(layer.shape));
     default:
       return out;
   }
@@ -115,9 +121,11 @@ const char* ColourOf(Op op) {
       return "#d3ecd2";
     case Op::kLrn:
     case Op::kBatchNorm:
+    case Op::kAffine:
       return "#e5daf3";
     case Op::kConcat:
     case Op::kSum:
+    case Op::kProduct:
       return "#fdf3bf";
     case Op::kEmbedding:
     case Op::kLstm:

@@ -230,7 +230,8 @@ class CompiledProgram final : public Program {
       const Index first_block = std::exchange(block, block + facts_[At(layer)].blocks.size());
       if (!Here(layer) || !needed_[At(layer)] || views_[At(layer)].value != kNone) continue;
       const Layer& described = graph_.layers[At(layer)];
-      if (described.op == Op::kFlatten && views_[At(described.inputs[0])].layout.plain) {
+      const bool same_order = described.op == Op::kFlatten || described.op == Op::kReshape;
+      if (same_order && views_[At(described.inputs[0])].layout.plain) {
         const Shape& shape = facts_[At(layer)].shape;
         views_[At(layer)] = {views_[At(described.inputs[0])].value, shape, PlainLayout(options_.rows, shape)};
         continue;

@@ -180,6 +180,40 @@ inline Values PlainSoftmax(std::int64_t classes, std::int64_t apart, const Value
   return out;
 }
 
+// Calls make(value, row, place in a row of `small`) for every value of rows of `shape`, in order.
+template <class Make>
+Values PlainRepeated(const Shape& shape, const Shape& small, const Values& in, const Make& make) {
+  std::size_t each = 1;
+  for (const std::int64_t extent : shape) each *= Size(extent);
+  Values out;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    std::size_t place = 0, rest = i % each, group = each;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      group /= Size(shape[d]);
+      place = place * Size(small[d]) + (small[d] == 1 ? 0 : rest / group);
+      rest %= group;
+    }
+    out.push_back(make(in[i], i / each, place));
+  }
+  return out;
+}
+
+// Extent d of the output is extent order[d] of the input.
+inline Values PlainTranspose(const Shape& shape, const Shape& order, const Values& in) {
+  const std::size_t rank = shape.size();
+  Values out(in.size());
+  std::size_t each = 1;
+  for (const std::int64_t extent : shape) each *= Size(extent);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    std::vector<std::size_t> at(rank);
+    std::size_t rest = i % each, to = 0;
+    for (std::size_t d = rank; d-- > 0; rest /= Size(shape[d])) at[d] = rest % Size(shape[d]);
+    for (std::size_t d = 0; d < rank; ++d) to = to * Size(shape[Size(order[d])]) + at[Size(order[d])];
+    out[i / each * each + to] = in[i];
+  }
+  return out;
+}
+
 // One step of T × C to the outputs of all gates before their functions: W x, or U h.
 inline double Gate(const Values& matrix, std::int64_t row, std::int64_t width, const double* vector) {
   double sum = 0;

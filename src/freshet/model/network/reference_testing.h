@@ -90,12 +90,48 @@ class Reference {
           margin.Meet(std::abs(x));
           return x > 0 ? x : layer.slope * x;
         });
+      case Op::kClip:
+        return each([&](double x) {
+          margin.Meet(std::min(std::abs(x - layer.least), std::abs(x - layer.most)));
+          return std::min(std::max(x, layer.least), layer.most);
+        });
+      case Op::kHardSwish:
+        return each([&](double x) {
+          margin.Meet(std::min(std::abs(x - 3), std::abs(x + 3)));
+          return x * std::min(std::max(x / 6 + 0.5, 0.0), 1.0);
+        });
+      case Op::kGelu:
+        return each([&](double x) {
+          constexpr double kRoot = 0.7978845608028654;  // of 2 / pi
+          if (layer.approximate) return 0.5 * x * (1 + std::tanh(kRoot * (x + 0.044715 * x * x * x)));
+          return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+        });
+      case Op::kErf:
+        return each([](double x) { return std::erf(x); });
       case Op::kTanh:
         return each([](double x) { return std::tanh(x); });
       case Op::kSigmoid:
         return each(Sigmoid);
       case Op::kSoftmax:
         return from.size() == 3 ? PlainSoftmax(from[0], from[1] * from[2], in) : PlainSoftmax(from.back(), 1, in);
+      case Op::kLogSoftmax: {
+        Values out = from.size() == 3 ? PlainSoftmax(from[0], from[1] * from[2], in) : PlainSoftmax(from.back(), 1, in);
+        for (double& value : out) value = std::log(value);
+        return out;
+      }
+      case Op::kProduct:
+        return PlainRepeated(from, facts_[Size(layer.inputs[1])].shape, in,
+                             [&](double x, std::size_t row, std::size_t k) {
+                               const Values& second = trace.outputs[Size(layer.inputs[1])];
+                               return x * second[row * (second.size() / Size(rows_)) + k];
+                             });
+      case Op::kAffine:
+        return PlainRepeated(from, layer.shape, in,
+                             [&](double x, std::size_t, std::size_t k) { return block(0)[k] * x + block(1)[k]; });
+      case Op::kReshape:
+        return in;
+      case Op::kTranspose:
+        return PlainTranspose(from, layer.shape, in);
       case Op::kDropout:
         return training ? Dropout(number, draw, in) : in;
       case Op::kConcat:

@@ -1,5 +1,8 @@
 // Functions of one number: relu by a loop of ours, the others by oneDNN's.
 
+#include <algorithm>
+#include <limits>
+
 #include "model/network/onednn/onednn.h"
 
 namespace freshet::model::network {
@@ -38,21 +41,31 @@ class ElementwiseKernel final : public Kernel {
 
 }  // namespace
 
-bool IsActivation(Op op) { return op == Op::kRelu || op == Op::kTanh || op == Op::kSigmoid; }
+bool IsActivation(Op op) { return op == Op::kRelu || op == Op::kTanh || op == Op::kSigmoid || op == Op::kClip; }
+
+float LeastOf(const Layer& layer) {
+  return static_cast<float>(std::max(layer.least, -double{std::numeric_limits<float>::max()}));
+}
+float MostOf(const Layer& layer) {
+  return static_cast<float>(std::min(layer.most, double{std::numeric_limits<float>::max()}));
+}
 
 Activation::Activation(const std::shared_ptr<Context>& context, const Layer& layer, const Desc& desc)
     : layer_(&layer), count_(desc.get_size() / sizeof(float)) {
   if (layer.op == Op::kRelu) return;
   using Eltwise = dnnl::eltwise_forward;
   using EltwiseBack = dnnl::eltwise_backward;
-  const auto kind = layer.op == Op::kTanh ? dnnl::algorithm::eltwise_tanh_use_dst_for_bwd
-                                          : dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
-  const Eltwise::primitive_desc forward(Eltwise::desc(dnnl::prop_kind::forward_training, kind, desc, 0.0f),
+  const auto kind = layer.op == Op::kTanh   ? dnnl::algorithm::eltwise_tanh_use_dst_for_bwd
+                    : layer.op == Op::kClip ? dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd
+                                            : dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+  const float least = LeastOf(layer), most = MostOf(layer);
+  const Eltwise::primitive_desc forward(Eltwise::desc(dnnl::prop_kind::forward_training, kind, desc, least, most),
                                         context->engine);
   forward_ = Primitive(context, Eltwise(forward));
   forward_.Bind(DNNL_ARG_SRC, desc);
   forward_.Bind(DNNL_ARG_DST, desc);
-  const EltwiseBack::primitive_desc backward(EltwiseBack::desc(kind, desc, desc, 0.0f), context->engine, forward);
+  const EltwiseBack::primitive_desc backward(EltwiseBack::desc(kind, desc, desc, least, most), context->engine,
+                                             forward);
   backward_ = Primitive(context, EltwiseBack(backward));
   backward_.Bind(DNNL_ARG_DST, desc);
   backward_.Bind(DNNL_ARG_DIFF_DST, desc);

@@ -119,6 +119,8 @@ class ConvolutionKernel final : public Kernel {
     dnnl::post_ops after;
     if (activation.op == Op::kRelu)
       after.append_eltwise(1, dnnl::algorithm::eltwise_relu, static_cast<float>(activation.slope), 0);
+    else if (activation.op == Op::kClip)
+      after.append_eltwise(1, dnnl::algorithm::eltwise_clip_v2, LeastOf(activation), MostOf(activation));
     else if (activation.op == Op::kTanh)
       after.append_eltwise(1, dnnl::algorithm::eltwise_tanh, 0, 0);
     else

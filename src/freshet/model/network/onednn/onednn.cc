@@ -69,8 +69,14 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
       case Op::kRelu:
       case Op::kTanh:
       case Op::kSigmoid:
+      case Op::kClip:
         return MakeElementwise(spec);
+      case Op::kHardSwish:
+      case Op::kGelu:
+      case Op::kErf:
+        return MakeFunction(spec);
       case Op::kSoftmax:
+      case Op::kLogSoftmax:
         return MakeSoftmax(spec);
       case Op::kDropout:
         return MakeDropout(spec);
@@ -78,7 +84,14 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
         return MakeConcat(spec);
       case Op::kSum:
         return MakeSum(spec);
+      case Op::kProduct:
+        return MakeProduct(spec);
+      case Op::kAffine:
+        return MakeAffine(spec);
+      case Op::kTranspose:
+        return MakeTranspose(spec);
       case Op::kFlatten:
+      case Op::kReshape:
         return MakeCopy(spec);
       case Op::kEmbedding:
         return MakeEmbedding(spec);

@@ -84,6 +84,8 @@ class Activation {
   Primitive forward_, backward_;
 };
 bool IsActivation(Op op);
+float LeastOf(const Layer& layer);  // of clip; the library knows no infinite bounds
+float MostOf(const Layer& layer);
 
 // Gives every part of `saved` or scratch its place.
 class Places {
@@ -133,6 +135,10 @@ KernelPtr MakePool(const KernelSpec& spec);
 KernelPtr MakeLrn(const KernelSpec& spec);
 KernelPtr MakeBatchNorm(const KernelSpec& spec);
 KernelPtr MakeElementwise(const KernelSpec& spec);  // activations
+KernelPtr MakeFunction(const KernelSpec& spec);     // others of one number
+KernelPtr MakeAffine(const KernelSpec& spec);
+KernelPtr MakeProduct(const KernelSpec& spec);
+KernelPtr MakeTranspose(const KernelSpec& spec);
 KernelPtr MakeSoftmax(const KernelSpec& spec);
 KernelPtr MakeDropout(const KernelSpec& spec);
 KernelPtr MakeConcat(const KernelSpec& spec);

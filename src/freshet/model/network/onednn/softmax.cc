@@ -1,27 +1,26 @@
-// Softmax over the last extent, or over the channels of an image.
+// Softmax, or its logarithm, over the last extent, or over the channels of an image.
 
 #include "model/network/onednn/onednn.h"
 
 namespace freshet::model::network {
 namespace {
 
+template <class Forward_, class Backward_>
 class SoftmaxKernel final : public Kernel {
  public:
   explicit SoftmaxKernel(const KernelSpec& spec) {
-    using Forward_ = dnnl::softmax_forward;
-    using Backward_ = dnnl::softmax_backward;
     const Desc desc = DescOf(spec.layouts[0]);
     const int axis = spec.inputs[0].size() == 2 ? 2 : 1;
-    const Forward_::primitive_desc forward(Forward_::desc(dnnl::prop_kind::forward_training, desc, axis), Attributes(),
-                                           spec.context->engine);
+    const typename Forward_::primitive_desc forward(
+        typename Forward_::desc(dnnl::prop_kind::forward_training, desc, axis), Attributes(), spec.context->engine);
     output = spec.layouts[0];
     forward_scratch = forward.scratchpad_desc().get_size();
     forward_ = Primitive(spec.context, Forward_(forward));
     forward_.Bind(DNNL_ARG_SRC, desc);
     forward_.Bind(DNNL_ARG_DST, desc);
     forward_.Bind(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
-    const Backward_::primitive_desc backward(Backward_::desc(desc, desc, axis), Attributes(), spec.context->engine,
-                                             forward);
+    const typename Backward_::primitive_desc backward(typename Backward_::desc(desc, desc, axis), Attributes(),
+                                                      spec.context->engine, forward);
     backward_scratch = backward.scratchpad_desc().get_size();
     backward_ = Primitive(spec.context, Backward_(backward));
     for (const int argument : {DNNL_ARG_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}) backward_.Bind(argument, desc);
@@ -52,6 +51,10 @@ class SoftmaxKernel final : public Kernel {
 
 }  // namespace
 
-KernelPtr MakeSoftmax(const KernelSpec& spec) { return std::make_unique<SoftmaxKernel>(spec); }
+KernelPtr MakeSoftmax(const KernelSpec& spec) {
+  if (spec.layer->op == Op::kLogSoftmax)
+    return std::make_unique<SoftmaxKernel<dnnl::logsoftmax_forward, dnnl::logsoftmax_backward>>(spec);
+  return std::make_unique<SoftmaxKernel<dnnl::softmax_forward, dnnl::softmax_backward>>(spec);
+}
 
 }  // namespace freshet::model::network
