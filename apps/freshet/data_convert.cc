@@ -64,6 +64,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::ThreadPool pool(Threads(threads));
   const base::Env env = door.env(pool);
   data::Description description;
+  input.reader.stop = &door.stop;
   const auto source = TRY(input.Open(env, description));
   TRY(input.FindAllClasses(env, description));
   ShowNotes(description);

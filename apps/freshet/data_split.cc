@@ -31,6 +31,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   TRY(CheckPlaceFor(door.files, options.test_path));
   input.Settle();
   options.paths = input.data;
+  options.stop = &door.stop;
   base::ThreadPool pool(Threads(0));
   const auto counts = TRY(data::SplitFiles(door.env(pool), options, input.input));
   if (json)

@@ -147,7 +147,7 @@ Result<void> InputFlags::FindAllClasses(const base::Env& env, data::Description&
   const bool symbols = description.format == data::kTextFormat;
   if (!(text || symbols) || once || cached || told) return {};
   description.labels.names =
-      symbols ? TRY(data::ScanSymbols(env.files, data)) : TRY(data::ScanLabels(env, reader, input));
+      symbols ? TRY(data::ScanSymbols(env.files, data, reader.stop)) : TRY(data::ScanLabels(env, reader, input));
   description.labels.Index();
   return {};
 }
@@ -167,7 +167,7 @@ Result<void> InputFlags::SettleView(const base::Env& env, data::RowSource& sourc
     return Error{Code::kInvalid, Str("--subtract-mean ", subtract_mean,
                                      ": means need a look at the data before training, which standard input (-) does "
                                      "not give; name a file")};
-  return data::EstimateMeans(env.executor, source, means, kEnoughRows, description);
+  return data::EstimateMeans(env.executor, source, means, kEnoughRows, description, reader.stop);
 }
 
 void ShowNotes(const data::Description& description) {

@@ -285,6 +285,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     flags.learning.model = earlier->model->config().kind;
     flags.learning.loss = earlier->model->config().loss;
   }
+  flags.input.reader.stop = &door.stop;
   auto source = TRY(flags.input.Open(env, start.description));
   if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
   if (speaks) ShowNotes(start.description);

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "data/drive.h"
+#include "data/go_on.h"
 
 namespace freshet::data {
 namespace {
@@ -146,7 +147,7 @@ void SetMeans(const Sums& sums, Means which, View& view) {
 }  // namespace
 
 Result<void> EstimateMeans(base::Executor& executor, RowSource& source, Means which, std::uint64_t most_rows,
-                           Description& description) {
+                           Description& description, const std::atomic<bool>* stop) {
   TRY(CheckImages(description));
   description.view.means.clear();
   description.view.deviations.clear();
@@ -155,6 +156,7 @@ Result<void> EstimateMeans(base::Executor& executor, RowSource& source, Means wh
   sums.places.resize(description.features);
   sums.squares.resize(description.shape[0]);
   const auto result = DriveInOrder(executor, source, [&](Rows& rows) -> Result<void> {
+    TRY(GoOn(stop));
     const Batch batch = rows.batch();
     sums.Add(batch, std::min<std::uint64_t>(batch.rows, most_rows - sums.rows));
     if (sums.rows == most_rows) return Error{Code::kStopped, "seen enough"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -52,8 +53,9 @@ enum class Means { kNone, kChannel, kPixel };
 
 // Sets description.view's means and deviations, per channel or per place, from the first `most_rows` rows of a source
 // of images, and takes the source back to its beginning. Deviations are per channel in both cases, around those means;
-// a channel that does not vary has 1. kBadInput when there are no rows, kInvalid when rows are no images.
+// a channel that does not vary has 1. kBadInput when there are no rows, kInvalid when rows are no images, kStopped
+// after *stop.
 Result<void> EstimateMeans(base::Executor& executor, RowSource& source, Means which, std::uint64_t most_rows,
-                           Description& description);
+                           Description& description, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace freshet::data

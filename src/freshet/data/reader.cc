@@ -5,6 +5,7 @@
 
 #include "data/drive.h"
 #include "data/foreign.h"
+#include "data/go_on.h"
 #include "data/lines.h"
 #include "data/text.h"
 
@@ -147,7 +148,10 @@ Result<std::vector<std::string>> ScanTable(const base::Env& env, ReaderOptions o
   options.labelled = false;
   const auto reader = TRY(Reader::Open(env, options, input, description));
   const Dictionary& labels = description.dictionaries[0];
-  TRY(DriveInOrder(env.executor, *reader, [&](Rows&) { return CheckCount(labels.size()); }));
+  TRY(DriveInOrder(env.executor, *reader, [&](Rows&) -> Result<void> {
+    TRY(GoOn(options.stop));
+    return CheckCount(labels.size());
+  }));
   std::vector<std::string> seen;
   for (std::uint32_t number = 0; number < labels.size(); ++number)
     seen.push_back(CanonicalLabel(labels.Name(number).substr(labels.Name(number).find('=') + 1), description.decimal));
@@ -155,9 +159,10 @@ Result<std::vector<std::string>> ScanTable(const base::Env& env, ReaderOptions o
 }
 
 // Labels that are numbers come through as they are, as far as a float can hold them.
-Result<std::vector<std::string>> ScanNumbers(const base::Env& env, RowSource& source) {
+Result<std::vector<std::string>> ScanNumbers(const base::Env& env, RowSource& source, const std::atomic<bool>* stop) {
   std::set<float> values;
   TRY(DriveInOrder(env.executor, source, [&](Rows& rows) -> Result<void> {
+    TRY(GoOn(stop));
     values.insert(rows.labels.span().begin(), rows.labels.span().end());
     return CheckCount(values.size());
   }));
@@ -182,7 +187,7 @@ Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOp
   Labels labels;
   labels.kind = Labels::Kind::kClasses;
   TRY(labels.Settle(description.format == "csv" ? TRY(ScanTable(env, all, as_numbers, description))
-                                                : TRY(ScanNumbers(env, *reader))));
+                                                : TRY(ScanNumbers(env, *reader, all.stop))));
   return labels.names;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct ReaderOptions {
   bool labelled = true;            // rows without a label are bad
   bool grow = true;                // new names enter the dictionaries; false: they are kUnseen
   std::size_t chunk_bytes = 256 << 10;
+  const std::atomic<bool>* stop = nullptr;  // set: ScanLabels returns kStopped
 };
 
 // Rows of text or binary files: detects compression and format, infers what the description does not say yet, parses in

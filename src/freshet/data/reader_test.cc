@@ -272,6 +272,20 @@ TEST(Reader, GoesOnFromTheEndOfAnyBlock) {
   }
 }
 
+TEST(ScanLabels, StopsWhenItIsTold) {
+  World world;
+  const std::atomic<bool> stop{true};
+  InputOptions input;
+  input.task = Labels::Kind::kClasses;
+  for (const char* const text : {"1 1:1\n2 1:1\n3 1:1\n", "a,1\nb,2\nc,3\n"}) {
+    ReaderOptions options = FilesAt({world.Write("rows", text)});
+    options.stop = &stop;
+    const auto found = ScanLabels(world.env(), options, input);
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code, Code::kStopped) << found.error().text;
+  }
+}
+
 TEST(ScanLabels, FindsNumbersAndNamesBeyondTheHead) {
   World world(2);
   std::string libsvm, csv = "x,kind\n", table;

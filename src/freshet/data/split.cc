@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "data/drive.h"
+#include "data/go_on.h"
 #include "data/lines.h"
 #include "data/reader.h"
 #include "data/text.h"
@@ -87,9 +88,10 @@ class LineWriter {
 };
 
 // The time from which on rows are for testing.
-Result<std::int64_t> CutTime(const base::Env& env, RowSource& source, double test_share) {
+Result<std::int64_t> CutTime(const base::Env& env, RowSource& source, const SplitOptions& options) {
   std::vector<std::int64_t> times;
   TRY(DriveInOrder(env.executor, source, [&](Rows& rows) -> Result<void> {
+    TRY(GoOn(options.stop));
     if (rows.times.size() != rows.size())
       return Error{Code::kInvalid, "--by-time needs rows with a time: ratings with a fourth column, or --time-column"};
     times.insert(times.end(), rows.times.span().begin(), rows.times.span().end());
@@ -97,7 +99,7 @@ Result<std::int64_t> CutTime(const base::Env& env, RowSource& source, double tes
   }));
   if (times.empty()) return Error{Code::kBadInput, "no rows to split"};
   const auto cut =
-      times.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(times.size() - 1) * (1 - test_share));
+      times.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(times.size() - 1) * (1 - options.test_share));
   std::nth_element(times.begin(), cut, times.end());
   return *cut;
 }
@@ -154,7 +156,7 @@ Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options
   }
   std::int64_t cut_time = 0;
   if (options.by_time) {
-    cut_time = TRY(CutTime(env, *reader, options.test_share));
+    cut_time = TRY(CutTime(env, *reader, options));
     TRY(reader->Seek({}));
   }
   const auto chunks = TRY(Chunks::Open(env.files, options.paths, {}));
@@ -166,6 +168,7 @@ Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options
   TRY(train.Open(header));
   TRY(test.Open(header));
   TRY(DriveInOrder(env.executor, *reader, [&](Rows& rows) -> Result<void> {
+    TRY(GoOn(options.stop));
     const auto lines = TRY(LinesOf(rows, description));
     for (std::size_t r = 0; r < lines.size(); ++r) {
       const double draw =

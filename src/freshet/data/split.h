@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct SplitOptions {
   bool by_time = false;  // the latest rows are for testing; otherwise a random choice
   bool shuffle = false;  // the order of lines, with bounded memory: through files beside train_path
   std::uint64_t seed = 1;
+  const std::atomic<bool>* stop = nullptr;  // set: kStopped
 };
 struct SplitCounts {
   std::uint64_t train = 0, test = 0;

@@ -163,6 +163,18 @@ TEST(Split, RefusesWhatItCannotDo) {
   EXPECT_EQ(SplitText(world, "1 1:1\n1 x\n").error().code, Code::kBadInput);
 }
 
+TEST(Split, StopsWhenItIsToldAndLeavesNothing) {
+  World world;
+  const std::atomic<bool> stop{true};
+  SplitOptions options;
+  options.paths = {world.Write("input", "1 1:1\n-1 1:1\n")};
+  options.train_path = world.Path("train");
+  options.test_path = world.Path("test");
+  options.stop = &stop;
+  EXPECT_EQ(SplitFiles(world.env(), options, {}).error().code, Code::kStopped);
+  EXPECT_FALSE(world.posix.Exists(options.train_path));
+}
+
 TEST(Split, LeavesNothingHalfWrittenWhicheverOperationFails) {
   World world;
   base::FaultyFiles faulty(world.posix);

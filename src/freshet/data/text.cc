@@ -7,6 +7,7 @@
 
 #include "data/bytes.h"
 #include "data/format.h"
+#include "data/go_on.h"
 
 namespace freshet::data {
 namespace {
@@ -144,13 +145,15 @@ std::string SymbolName(unsigned char byte) {
   return escaped;
 }
 
-Result<std::vector<std::string>> ScanSymbols(base::Files& files, const std::vector<std::string>& patterns) {
+Result<std::vector<std::string>> ScanSymbols(base::Files& files, const std::vector<std::string>& patterns,
+                                             const std::atomic<bool>* stop) {
   Occurs occurs{};
   std::string piece(1 << 16, '\0');
   for (const std::string& pattern : patterns)
     for (const std::string& path : TRY(files.Glob(pattern))) {
       const auto stream = TRY(OpenBytes(files, path));
       for (std::size_t got = piece.size(); got == piece.size();) {
+        TRY(GoOn(stop));
         got = TRY(stream->Read(piece));
         Note(std::string_view(piece).substr(0, got), occurs);
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ inline constexpr std::string_view kTextFormat = "text";
 std::string SymbolName(unsigned char byte);
 
 // The names of all symbols that occur in these files (patterns), in the order of their bytes. As the files fail.
-Result<std::vector<std::string>> ScanSymbols(base::Files& files, const std::vector<std::string>& patterns);
+Result<std::vector<std::string>> ScanSymbols(base::Files& files, const std::vector<std::string>& patterns,
+                                             const std::atomic<bool>* stop = nullptr);
 
 }  // namespace freshet::data

@@ -7,6 +7,7 @@
 
 #include "data/drive.h"
 #include "optimize/lbfgs.h"
+#include "train/slices.h"
 
 namespace freshet::train {
 namespace {
@@ -37,8 +38,14 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   const std::string path = options.cache_path.empty()
                                ? Str(options.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows")
                                : options.cache_path;
+  const auto go_on = [&]() -> Result<void> {
+    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed))
+      return Error{Code::kStopped, "stopped"};
+    return {};
+  };
   auto writer = TRY(data::CacheWriter::Create(env.files, path));
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+    TRY(go_on());
     TRY(writer->Append(rows));
     if (description.standardise) Standardise(description.moments, rows);
     return model.Prepare(parameters, rows.batch());
@@ -55,6 +62,23 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   std::vector<float> scores;
   optimize::HeapMemory memory;
   optimize::Gradient gradient = TRY(model.NewGradient(memory));
+  int iteration = 0;
+  double value = 0;  // of the objective, when the last iteration ended
+  auto told = started;
+  const auto show = [&] {
+    told = env.clock.Now();
+    if (!options.progress) return;
+    Progress progress;
+    progress.epoch = std::min(iteration, options.epochs - 1);
+    progress.epochs = options.epochs;
+    progress.rows = report.rows;
+    progress.mean_loss = value;
+    progress.weight = iteration;
+    progress.total_loss = value * progress.weight;
+    progress.fraction = static_cast<double>(iteration) / options.epochs;
+    progress.seconds = base::Seconds(told - started);
+    options.progress(progress);
+  };
   const auto objective = [&](std::span<const float> at, std::span<float> out) -> Result<double> {
     Scatter(at, parameters);
     TRY(cache->Seek({}));
@@ -62,12 +86,17 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
     const base::Span span(options.trace, "compute", base::Trace::kTraining);
     gradient.Clear();
     TRY(data::DriveInOrder(env.executor, *cache, [&](data::Rows& rows) -> Result<void> {
-      if (options.stop != nullptr && options.stop->load()) return Error{Code::kStopped, "stopped"};
       Standardise(description, rows);
       ScaleLabels(description, rows);
       const data::Batch batch = rows.batch();
-      scores.resize(batch.rows * model.scores());
-      sums.Add(batch, scores, model.LossAndGradient(parameters, batch, workspace, gradient, scores));
+      for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
+        TRY(go_on());
+        end = SliceEnd(model, batch, begin, 1);
+        const data::Batch slice = batch.Slice(begin, end);
+        scores.resize(slice.rows * model.scores());
+        sums.Add(slice, scores, model.LossAndGradient(parameters, slice, workspace, gradient, scores));
+      }
+      if (base::Seconds(env.clock.Now() - told) >= 0.5) show();  // a pass over all rows may take long
       return {};
     }));
     if (sums.weight() == 0) return Error{Code::kBadInput, "no rows to learn from"};
@@ -92,32 +121,22 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
       out[j] += static_cast<float>(l2) * at[j];
       penalty += 0.5 * l2 * at[j] * at[j];
     }
-    const double value = sums.loss() / unit + penalty;
-    if (!std::isfinite(value))
+    const double here = sums.loss() / unit + penalty;
+    if (!std::isfinite(here))
       return Error{Code::kDiverged, "the loss is not finite; check the data for huge values, or standardise it"};
-    return value;
+    return here;
   };
 
   optimize::Lbfgs lbfgs(Gather(parameters), {}, objective);
-  for (int iteration = 0; iteration < options.epochs; ++iteration) {
+  while (iteration < options.epochs) {
     std::optional<base::Span> span(std::in_place, options.trace, "step", base::Trace::kTraining,
                                    base::Trace::Details{.step = static_cast<std::uint64_t>(iteration)});
     const bool more = TRY(lbfgs.Step());
     span.reset();
+    value = lbfgs.value() * unit;
     if (iteration == 0) report.progressive = report.last_epoch;
-    report.epochs = iteration + 1;
-    if (options.progress) {
-      Progress progress;
-      progress.epoch = iteration;
-      progress.epochs = options.epochs;
-      progress.rows = report.rows;
-      progress.mean_loss = lbfgs.value() * unit;
-      progress.weight = iteration + 1;
-      progress.total_loss = progress.mean_loss * progress.weight;
-      progress.fraction = static_cast<double>(iteration + 1) / options.epochs;
-      progress.seconds = base::Seconds(env.clock.Now() - started);
-      options.progress(progress);
-    }
+    report.epochs = ++iteration;
+    show();
     if (!more) break;
   }
   Scatter(lbfgs.point(), parameters);
