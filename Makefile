@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
+.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -41,8 +41,17 @@ test-web: build  ## the status page in a real browser, and the metrics before pr
 	else echo "SKIP SKIP SKIP test-web: no browser here and none could be installed; THE STATUS PAGE WAS NOT TESTED"; fi
 
 test-onnx: build  ## what OpenCV and NumPy make of exported models, and freshet of imported ones
-	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET); \
+	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET) && \
+	/usr/bin/python3 -B tests/onnx/node_tests.py $(FRESHET); \
 	else echo "SKIP SKIP SKIP test-onnx: python3-onnx or OpenCV could not be installed; ONNX FILES WERE NOT CHECKED"; fi
+
+# Newer than Debian's: the onnx package with operator sets up to 23, and scikit-learn's models by skl2onnx.
+ONNX_PEERS = build/onnx-peers
+test-onnx-peers: build  ## the newest onnx package's node tests, and scikit-learn's models (a Python of its own in build/)
+	@if test -x $(ONNX_PEERS)/bin/python && $(ONNX_PEERS)/bin/python -c 'import onnx, skl2onnx' || \
+	(python3 -m venv $(ONNX_PEERS) && $(ONNX_PEERS)/bin/pip install -q onnx scikit-learn skl2onnx); then \
+	$(ONNX_PEERS)/bin/python -B tests/onnx/node_tests.py $(FRESHET) && $(ONNX_PEERS)/bin/python -B tests/onnx/scikit.py $(FRESHET); \
+	else echo "SKIP SKIP SKIP test-onnx-peers: the onnx package or skl2onnx could not be installed; IMPORTS WERE NOT CHECKED"; fi
 
 test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three hosts in namespaces; killed, frozen and cut off (needs root)
 	@scripts/install-deps --cluster

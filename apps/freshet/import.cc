@@ -1,10 +1,13 @@
 #include "model/onnx/import.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/beneath.h"
 #include "input_flags.h"
 #include "model/model_file.h"
 #include "model/network/description.h"
+#include "model/onnx/outside.h"
 #include "model/onnx/read.h"
 #include "results.h"
 #include "verb.h"
@@ -19,6 +22,7 @@ struct ImportFlags {
   std::string out, loss = "auto", labels, like, format = "auto", label;
   double scale = 0;
   bool json = false;
+  bool one_row = false;
 };
 
 // The names of the classes: a list, or a file with one a line.
@@ -154,6 +158,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                {.value = "COLUMN"});
   settings.Add("scale", &flags.scale, "multiply raw values by this (0: as the network or the file says)",
                {.value = "X", .least = 0});
+  settings.Add("one-row", &flags.one_row, "the network's input has no batch: all of it is one row");
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.paths.size() != 1) return Error{Code::kInvalid, "name one ONNX file"};
   if (flags.out.empty()) return Error{Code::kInvalid, "nowhere to write to: name the model file with -o FILE"};
@@ -167,8 +172,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto with_path = [&](const Error& error) { return Error{error.code, Str(path, ": ", error.text)}; };
   auto document = model::onnx::Read(bytes);
   if (!document.ok()) return with_path(document.error());
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const auto outside = model::onnx::ReadOutside(document.value(),
+                                                [&](std::string_view name) { return base::OpenBeneath(folder, name); });
+  if (!outside.ok()) return with_path(outside.error());
   optimize::HeapMemory memory;
-  auto imported = model::onnx::Import(document.value(), memory);
+  auto imported = model::onnx::Import(document.value(), memory, {.one_row = flags.one_row});
   if (!imported.ok()) return with_path(imported.error());
   return Save(door, flags, imported.value());
 }

@@ -84,7 +84,8 @@ TEST_F(InspectNetworkTest, WarnsOfWhatWasProbablyNotMeant) {
   EXPECT_EQ(finished.code, 0) << finished.err;
   ExpectMentions(finished.err, "line 4, layer 'softmax2' (softmax): the softmax loss applies softmax itself");
   scratch_.Write("rows.csv", "1,2,3,4,a\n4,3,2,1,b\n");
-  const Finished trained = Process(scratch_, {"train", "rows.csv", "--model", "mine.toml", "--quiet"}, {}).Wait();
+  const Finished trained =
+      Process(scratch_, {"train", "rows.csv", "--model", "mine.toml", "--loss", "softmax", "--quiet"}, {}).Wait();
   EXPECT_EQ(trained.code, 0) << trained.err;
   ExpectMentions(trained.err, "line 4, layer 'softmax2' (softmax)");
 }

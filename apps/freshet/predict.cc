@@ -12,19 +12,21 @@
 namespace freshet::cli {
 namespace {
 
-// One line for the scores of one row: a class by its name, a probability, a number; with `all`, every probability.
-void AppendPrediction(const model::TrainedModel& trained, std::span<float> scores, bool all, std::string& out) {
+enum class Show { kAnswer, kProbabilities, kScores };
+
+// One line for the scores of one row: a class by its name, a probability, a number; or every probability or score.
+void AppendPrediction(const model::TrainedModel& trained, std::span<float> scores, Show show, std::string& out) {
   const auto& labels = trained.description.labels;
   if (trained.model->config().kind == "kmeans") {
     out += Str(static_cast<std::uint64_t>(scores[0]), "\n");
     return;
   }
-  if (labels.kind == data::Labels::Kind::kClasses && !all) {
+  if (labels.kind == data::Labels::Kind::kClasses && show == Show::kAnswer) {
     const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
     out += Str(Printable(labels.names[static_cast<std::size_t>(best)]), "\n");
     return;
   }
-  trained.model->loss().Link(scores);
+  if (show != Show::kScores) trained.model->loss().Link(scores);
   for (std::size_t k = 0; k < scores.size(); ++k) out += Str(k == 0 ? "" : " ", scores[k]);
   out += "\n";
 }
@@ -54,17 +56,21 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   InputFlags input;
   std::string model_path, out_path = "-", config;
   int threads = 0;
-  bool probabilities = false, json = false;
+  bool probabilities = false, plain_scores = false, json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("from", &model_path, "the model file", {.letter = 'i', .value = "FILE"});
   settings.Add("out", &out_path, "where predictions go, one line a row", {.letter = 'o', .value = "FILE"});
   settings.Add("probabilities", &probabilities, "of every class, in the model's order");
+  settings.Add("scores", &plain_scores, "all the model gives, before the loss makes probabilities of it");
   settings.Add("json", &json, "one JSON object a row: score and label");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
   input.Register(settings, InputFlags::Use::kScoring);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (plain_scores && (probabilities || json))
+    return Error{Code::kInvalid, "--scores goes with neither --probabilities nor --json"};
+  const Show show = plain_scores ? Show::kScores : probabilities ? Show::kProbabilities : Show::kAnswer;
   if (model_path.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
 
   TRY(CheckPlaceFor(door.files, out_path));
@@ -100,7 +106,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
           if (json)
             AppendJson(trained, of_row, text);
           else
-            AppendPrediction(trained, of_row, probabilities, text);
+            AppendPrediction(trained, of_row, show, text);
         }
       }
       return out.Write(text);

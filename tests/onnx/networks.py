@@ -144,7 +144,27 @@ def prepared(random):
     return net.model(3)
 
 
+def mobile(random):
+    """As small networks for telephones are built: clipped activations, a gate for each channel, means by ReduceMean."""
+    net = Net(random, [3, 20, 20])
+    bound = lambda value: net.constant(np.float32(value), "bound")
+    stem = net.conv(3, 8, 3, stride=2, pad=1)
+    net.add("Clip", bound(0), bound(6))
+    wide = net.conv(8, 8, 3, pad=1, group=8)
+    net.add("GlobalAveragePool")
+    net.conv(8, 8, 1)
+    net.add("HardSigmoid", alpha=1 / 6, beta=0.5)
+    net.add("Mul", net.at, at=wide)
+    net.add("Mul", net.constant(np.float32(0.7), "f"))
+    net.add("Add", net.constant(np.linspace(-1, 1, 8).astype(np.float32).reshape(1, 8, 1, 1), "f"))
+    net.add("Add", stem)
+    net.add("ReduceMean", axes=[2, 3], keepdims=0)
+    net.dense(8, 5)
+    net.add("Softmax")
+    return net.model(5)
+
+
 def all_of_them(random):
     """Name, model, rows to compare."""
-    for make in (mlp, regressor, lenet, alexnet, googlenet, prepared):
+    for make in (mlp, regressor, lenet, alexnet, googlenet, prepared, mobile):
         yield make.__name__, make(random), 1000

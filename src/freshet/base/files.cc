@@ -1,5 +1,7 @@
 #include "base/files.h"
 
+#include "base/beneath.h"
+
 #include <fcntl.h>
 #include <glob.h>
 #include <sys/file.h>
@@ -9,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 namespace freshet::base {
 namespace {
@@ -28,9 +31,10 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
-  const int fd_;
+  int fd_;
 };
 
 class PosixInput final : public InputFile {
@@ -147,6 +151,37 @@ Result<std::unique_ptr<InputFile>> PosixFiles::OpenRead(const std::string& path)
   if (S_ISREG(info.st_mode) && (fd != 0 || lseek(fd, 0, SEEK_CUR) == 0))
     size = static_cast<std::uint64_t>(info.st_size);
   return std::unique_ptr<InputFile>(std::make_unique<PosixInput>(fd, path == "-" ? "standard input" : path, size));
+}
+
+Result<std::unique_ptr<InputFile>> OpenBeneath(const std::string& folder, std::string_view name) {
+  const std::string path = Str(folder, folder.empty() ? "" : "/", name);
+  constexpr std::size_t kMostName = 4096;
+  if (name.empty() || name.size() > kMostName || name.find('\0') != std::string_view::npos)
+    return Error{Code::kBadInput, Str(Quoted(name.substr(0, 100)), " is no name of a file")};
+  auto at =
+      std::make_unique<Descriptor>(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (at->get() < 0) return SystemError("open", folder);
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t slash = rest.find('/');
+    const std::string part(rest.substr(0, slash));
+    if (part.empty() || part == "." || part == "..")
+      return Error{Code::kBadInput, Str(Quoted(name), " leads out of the folder: only files inside it are opened")};
+    const bool last = slash == std::string_view::npos;
+    rest = last ? std::string_view() : rest.substr(slash + 1);
+    if (!last && rest.empty()) return Error{Code::kBadInput, Str(Quoted(name), " names a folder, not a file")};
+    // Non-blocking, so that a pipe cannot hold us up before it is seen to be one.
+    const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
+    const int fd = openat(at->get(), part.c_str(), flags);
+    if (fd < 0 && errno == ELOOP)
+      return Error{Code::kBadInput, Str(path, ": ", Quoted(part), " is a link, which is not followed")};
+    if (fd < 0) return SystemError("open", path);
+    at = std::make_unique<Descriptor>(fd);
+  }
+  struct stat info {};
+  if (fstat(at->get(), &info) != 0) return SystemError("look at", path);
+  if (!S_ISREG(info.st_mode)) return Error{Code::kBadInput, Str(path, ": is no regular file")};
+  return std::unique_ptr<InputFile>(
+      std::make_unique<PosixInput>(at->Release(), path, static_cast<std::uint64_t>(info.st_size)));
 }
 
 Result<std::unique_ptr<OutputFile>> PosixFiles::Create(const std::string& path) {

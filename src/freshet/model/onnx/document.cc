@@ -32,8 +32,25 @@ std::string_view NameOf(Type type) {
       return "STRING";
     case Type::kBool:
       return "BOOL";
+    case Type::kDouble:
+      return "DOUBLE";
     default:
       return "another type";
+  }
+}
+
+std::size_t BytesOf(Type type) {
+  switch (type) {
+    case Type::kFloat:
+    case Type::kInt32:
+      return 4;
+    case Type::kInt64:
+    case Type::kDouble:
+      return 8;
+    case Type::kBool:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -43,9 +60,20 @@ std::size_t Tensor::elements() const {
   return product;
 }
 
+bool Tensor::IsReal() const {
+  return (type == Type::kFloat || type == Type::kDouble) && bytes.size() == elements() * BytesOf(type);
+}
+
+bool Tensor::IsWhole() const {
+  const bool whole = type == Type::kInt64 || type == Type::kInt32 || type == Type::kBool;
+  return whole && bytes.size() == elements() * BytesOf(type);
+}
+
 std::vector<float> Tensor::Floats() const {
-  CHECK(type == Type::kFloat);
-  return Copied<float>(bytes);
+  CHECK(IsReal());
+  if (type == Type::kFloat) return Copied<float>(bytes);
+  const std::vector<double> values = Copied<double>(bytes);
+  return {values.begin(), values.end()};
 }
 
 std::vector<std::int64_t> Tensor::Ints() const {
@@ -81,7 +109,9 @@ const Attribute* Node::Find(std::string_view attribute) const {
 }
 
 std::string Node::Label() const {
-  const std::string_view shown = !name.empty() || outputs.empty() ? name : outputs[0];
+  std::string_view shown = name;
+  for (const std::string& output : outputs)
+    if (shown.empty()) shown = output;
   return Str(domain.empty() ? "" : Str(domain, "."), op, " ", Quoted(shown));
 }
 

@@ -15,21 +15,33 @@ namespace freshet::model::onnx {
 
 // What an ONNX file says, as plain values: the part of its schema that models of ours need.
 
-enum class Type { kNone = 0, kFloat = 1, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9 };
+enum class Type { kNone = 0, kFloat = 1, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9, kDouble = 11 };
 std::string_view NameOf(Type type);
+std::size_t BytesOf(Type type);  // of one element; 0 for types whose data is not read
+
+// Where the data of a tensor lies, when it is in another file (external_data).
+struct OutsideData {
+  std::string file;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length = {};  // without one: all that follows
+};
 
 // Numbers with a name. The bytes, little-endian and row-major, are borrowed (from the file that was read, from the
-// parameters to be written) unless `own` keeps them.
+// parameters to be written) unless `own` keeps them. There are none yet while they are outside, and for types that no
+// model of ours reads.
 struct Tensor {
   std::string name;
   Type type = Type::kFloat;
   std::vector<std::int64_t> dims;
   std::string_view bytes = {};
   std::shared_ptr<const std::string> own = {};
+  std::optional<OutsideData> outside = {};
 
   std::size_t elements() const;
-  std::vector<float> Floats() const;       // type kFloat
-  std::vector<std::int64_t> Ints() const;  // type kInt64, kInt32, kBool
+  bool IsReal() const;                     // kFloat or kDouble, and all there
+  bool IsWhole() const;                    // kInt64, kInt32 or kBool, and all there
+  std::vector<float> Floats() const;       // IsReal
+  std::vector<std::int64_t> Ints() const;  // IsWhole
 };
 
 struct Attribute {

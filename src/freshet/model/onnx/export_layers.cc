@@ -1,5 +1,7 @@
 // The layers of a network as nodes, each named after its layer, in the order of the graph.
 
+#include <cmath>
+
 #include "model/onnx/export_kinds.h"
 
 namespace freshet::model::onnx {
@@ -91,6 +93,26 @@ class LayerExport {
         return Add("Sigmoid", {In()});
       case Op::kSoftmax:
         return Add("Softmax", {In()}, {IntAttribute("axis", InShape().size() == 2 ? 2 : 1)});
+      case Op::kClip:
+        return Clip();
+      case Op::kHardSwish:
+        return Add("Mul", {In(), Before("gate", "HardSigmoid", {In()},
+                                        {FloatAttribute("alpha", 1.0 / 6), FloatAttribute("beta", 0.5)})});
+      case Op::kGelu:
+        return Gelu();
+      case Op::kErf:
+        return Add("Erf", {In()});
+      case Op::kLogSoftmax:
+        return Add("LogSoftmax", {In()}, {IntAttribute("axis", InShape().size() == 2 ? 2 : 1)});
+      case Op::kProduct:
+        return Add("Mul", Ins());
+      case Op::kAffine:
+        return Add("Add",
+                   {Before("scaled", "Mul", {In(), Block("scale", layer_->shape)}), Block("shift", layer_->shape)});
+      case Op::kReshape:
+        return Reshape();
+      case Op::kTranspose:
+        return Transpose();
       case Op::kDropout:
         return In();
       case Op::kConcat:
@@ -114,6 +136,44 @@ class LayerExport {
     std::vector<std::string> all;
     for (const int from : layer_->inputs) all.push_back(values_[static_cast<std::size_t>(from)]);
     return all;
+  }
+
+  // A bound that is not there is left out.
+  std::string Clip() {
+    const auto bound = [&](std::string_view what, double value) {
+      return std::isfinite(value) ? builder_.Scalar(Str(layer_->name, ".", what), static_cast<float>(value)) : "";
+    };
+    return Add("Clip", {In(), bound("least", layer_->least), bound("most", layer_->most)});
+  }
+
+  // x · (1 + erf(x / √2)) / 2, or the same by tanh(√(2/π) · (x + 0.044715 x³)): Gelu itself came with operator set 20.
+  std::string Gelu() {
+    const auto number = [&](std::string_view what, float value) {
+      return builder_.Scalar(Str(layer_->name, ".", what), value);
+    };
+    std::string inner;
+    if (layer_->approximate) {
+      const std::string cubed = Before("cubed", "Mul", {In(), Before("squared", "Mul", {In(), In()})});
+      const std::string bent =
+          Before("bent", "Add", {In(), Before("part", "Mul", {cubed, number("cubic", 0.044715f)})});
+      inner = Before("tanh", "Tanh", {Before("inner", "Mul", {bent, number("root", 0.7978845608f)})});
+    } else {
+      inner = Before("erf", "Erf", {Before("inner", "Mul", {In(), number("root", 0.7071067812f)})});
+    }
+    const std::string half = Before("half", "Mul", {In(), number("half", 0.5f)});
+    return Add("Mul", {half, Before("weight", "Add", {inner, number("one", 1)})});
+  }
+
+  std::string Reshape() {
+    std::vector<std::int64_t> shape = {0};  // the batch, as it is
+    shape.insert(shape.end(), layer_->shape.begin(), layer_->shape.end());
+    return Add("Reshape", {In(), builder_.Ints(Str(layer_->name, ".shape"), shape)});
+  }
+
+  std::string Transpose() {
+    std::vector<std::int64_t> order = {0};
+    for (const std::int64_t d : layer_->shape) order.push_back(d + 1);
+    return Add("Transpose", {In()}, {IntsAttribute("perm", order)});
   }
 
   std::string Dense() {

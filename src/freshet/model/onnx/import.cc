@@ -11,16 +11,20 @@ namespace {
 using network::Facts;
 using network::Op;
 
-// A Softmax, or a Sigmoid of one number, at the end is the link of a loss; returns that loss's name.
+// A Softmax (or its logarithm) of all scores, or a Sigmoid of one number, at the end is the link of a loss; returns
+// that loss's name.
 std::string TakeLink(network::Graph& graph, const std::vector<Facts>& facts) {
   const auto last = graph.layers.size() - 1;
   if (graph.heads[0].layer != static_cast<int>(last) || last == 0) return "";
   const Op op = graph.layers[last].op;
-  const bool link = op == Op::kSoftmax || (op == Op::kSigmoid && facts[last].elements() == 1);
-  if (!link || facts[last].shape.size() == 2) return "";
+  const bool softmax = op == Op::kSoftmax || op == Op::kLogSoftmax;
+  const network::Shape& shape = facts[last].shape;
+  const std::int64_t classes = shape.size() == 2 ? shape[1] : shape[0];
+  const bool link = softmax ? classes == facts[last].elements() : op == Op::kSigmoid && facts[last].elements() == 1;
+  if (!link) return "";
   graph.heads[0].layer = graph.layers[last].inputs[0];
   graph.layers.pop_back();
-  return op == Op::kSoftmax ? "softmax" : "logistic";
+  return softmax ? "softmax" : "logistic";
 }
 
 // Every block has its numbers; only then is room made for them.
@@ -53,22 +57,20 @@ std::vector<std::string> LabelsOf(const Document& document) {
   return {};
 }
 
-// A graph that makes no sense is the file's fault.
-Error FromFile(Error error) { return {Code::kBadInput, std::move(error.text)}; }
-
 }  // namespace
 
-Result<Imported> Import(const Document& document, optimize::Memory& memory) {
-  ImportGraph import(document);
+Result<Imported> Import(const Document& document, optimize::Memory& memory, const ImportOptions& options) {
+  ImportGraph import(document, options);
   TRY(import.Run());
   auto inferred = network::Infer(import.graph);
-  if (!inferred.ok()) return FromFile(std::move(inferred).error());
-  for (const auto& expectation : import.expectations) TRY(expectation(inferred.value()));
+  if (!inferred.ok()) return Error{Code::kBadInput, std::move(inferred).error().text};  // the file's fault
   std::string loss = TakeLink(import.graph, inferred.value());
   inferred.value().resize(import.graph.layers.size());
   auto parameters = TRY(Fill(inferred.value(), import.weights, memory));
-  return Imported{std::move(import.graph), std::move(parameters), std::move(loss),   import.raw, import.scale,
-                  std::move(import.view),  import.target,         LabelsOf(document)};
+  std::vector<std::string> labels = LabelsOf(document);
+  if (labels.empty()) labels = std::move(import.labels);
+  return Imported{std::move(import.graph), std::move(parameters), std::move(loss),  import.raw, import.scale,
+                  std::move(import.view),  import.target,         std::move(labels)};
 }
 
 }  // namespace freshet::model::onnx

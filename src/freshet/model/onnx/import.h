@@ -24,14 +24,18 @@ struct Imported {
   std::vector<std::string> labels;  // names of the classes, if the file has them
 };
 
-// Makes a network of a feed-forward graph up to its first output: Conv, Gemm, MatMul and Add with constants, Relu,
-// LeakyRelu, Tanh, Sigmoid, Softmax, MaxPool, AveragePool, GlobalAveragePool, LRN, BatchNormalization, Dropout, Concat,
-// Add, Sum, Flatten, Reshape to rows, Identity, Constant; and at the beginning Mul, Sub and Slice as an export of an
-// image network has them, and Mul and Add of one number each at the end, as an export of a regression has them. Layers
-// are called as their nodes.
+struct ImportOptions {
+  bool one_row = false;  // the input has no batch: all of it is one row
+};
+
+// Makes a network of a graph up to its answer: the first output, or of a classifier that names the class first, its
+// scores. The operators are those of the list in import_graph.cc, with opsets 7 to 23; what they may say is checked
+// where they are read. Mul, Div, Sub and Slice at the beginning, as an export of an image network has them, become the
+// input's description; Mul and Add of one number each at the end, as
+// an export of a regression has them, its target. Layers are called as their nodes.
 //
-// The document may come from anywhere: nothing larger than its own data is allocated. kBadInput names the first node
-// that is not understood and why.
-Result<Imported> Import(const Document& document, optimize::Memory& memory);
+// The document may come from anywhere: nothing much larger than its own data is allocated. kBadInput names the first
+// node that is not understood and why.
+Result<Imported> Import(const Document& document, optimize::Memory& memory, const ImportOptions& options = {});
 
 }  // namespace freshet::model::onnx

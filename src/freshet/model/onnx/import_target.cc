@@ -15,17 +15,20 @@ const Node* ImportGraph::MakerByNumber(const std::string& value, std::string_vie
     return nullptr;
   const auto constant = constants_.find(maker->inputs[1]);
   if (constants_.contains(maker->inputs[0]) || constant == constants_.end()) return nullptr;
-  if (constant->second->type != Type::kFloat || constant->second->elements() != 1) return nullptr;
+  if (!constant->second->IsReal() || constant->second->elements() != 1) return nullptr;
   number = constant->second->Floats()[0];
   return &*maker;
 }
 
 void ImportGraph::TakeTarget() {
-  output_ = document_.outputs[0].name;
   double mean = 0, deviation = 0;
   const Node* const add = MakerByNumber(output_, "Add", mean);
   const Node* const mul = add == nullptr ? nullptr : MakerByNumber(add->inputs[0], "Mul", deviation);
-  if (mul == nullptr || layers_.contains(mul->inputs[0]) || readers_.at(add->inputs[0]) > 1) return;
+  if (mul == nullptr || values_.contains(mul->inputs[0])) return;
+  std::ptrdiff_t readers = 0;
+  for (const Node& node : document_.nodes)
+    readers += std::count(node.inputs.begin(), node.inputs.end(), add->inputs[0]);
+  if (readers > 1) return;
   if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation <= 0) return;
   target = data::Target(mean, deviation);
   output_ = mul->inputs[0];

@@ -17,6 +17,7 @@ constexpr std::size_t kMostNames = 20 * kMostNodes;       // inputs and outputs 
 constexpr std::size_t kMostAttributes = 16 * kMostNodes;  // of all nodes together
 constexpr std::size_t kMostMetadata = 1000;
 constexpr std::size_t kMostDims = 8;
+constexpr std::size_t kMostTexts = 100'000;
 
 Error TooMany(std::string_view what, std::size_t most) {
   return {Code::kBadInput, Str("more than ", most, " ", what, "; freshet takes no larger graphs")};
@@ -140,13 +141,20 @@ class Reading {
         case 8:
           TRY(AppendInts(*field, attribute.ints));
           break;
+        case 9:
+          attribute.strings.emplace_back(field->bytes);
+          if (attribute.strings.size() > kMostTexts) return TooMany("texts of an attribute", kMostTexts);
+          break;
         case 20:
           attribute.kind = static_cast<Attribute::Kind>(field->value);
           break;
-        default:  // texts, subgraphs and what is only for people: nothing that is read here has them
+        default:  // subgraphs and what is only for people: nothing that is read here has them
           break;
       }
     }
+    if (attribute.t.has_value() && attribute.t->outside.has_value())
+      return Error{Code::kBadInput, Str("attribute ", Quoted(attribute.name), ": only whole tensors, not those of ",
+                                        "attributes, can lie in another file")};
     if (attribute.kind == Attribute::Kind::kTensor && !attribute.t.has_value())
       return Error{Code::kBadInput, Str("attribute ", Quoted(attribute.name), " is to be a tensor but has none")};
     return attribute;

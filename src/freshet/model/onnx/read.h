@@ -10,8 +10,8 @@ namespace freshet::model::onnx {
 //
 // The file may come from anywhere, so that it is looked over before anything is built from it: at most
 // network::kMostLayers nodes, few enough names and attributes, tensors whose data is all there and as large as their
-// shape says. What is allocated is bounded by these limits and by the file's size. Data outside the file
-// (external_data) is never looked for: a file that refers to it is refused. Subgraphs are not read.
+// shape says. What is allocated is bounded by these limits and by the file's size. Where data lies outside the file
+// (external_data) is kept and not looked at: ReadOutside does that. Subgraphs are not read.
 //
 // Failure: kBadInput with what was found and what was expected.
 Result<Document> Read(std::string_view bytes);

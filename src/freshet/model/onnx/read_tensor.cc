@@ -1,6 +1,7 @@
 #include "model/onnx/read_tensor.h"
 
 #include <bit>
+#include <charconv>
 
 #include "model/network/graph.h"
 
@@ -8,20 +9,6 @@ namespace freshet::model::onnx {
 namespace {
 
 constexpr std::size_t kMostDims = 8, kMostInts = 1 << 20;
-
-std::size_t BytesOf(Type type) {
-  switch (type) {
-    case Type::kFloat:
-    case Type::kInt32:
-      return 4;
-    case Type::kInt64:
-      return 8;
-    case Type::kBool:
-      return 1;
-    default:
-      return 0;
-  }
-}
 
 // The data of a tensor as the fields hold it, before it is known what it should be.
 struct Data {
@@ -47,6 +34,14 @@ Result<std::int64_t> Elements(const Tensor& tensor) {
   return product;
 }
 
+Result<std::uint64_t> Count(std::string_view text, const Tensor& tensor) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Wrong(tensor, Str("its place in another file is ", Quoted(text.substr(0, 40)), "; expected a number"));
+  return number;
+}
+
 template <class T, class From>
 std::string Packed(const std::vector<From>& values) {
   std::string bytes;
@@ -62,7 +57,22 @@ std::string PackedAs(Type type, const Data& data) {
   if (type == Type::kFloat) return Packed<float>(data.floats);
   if (type == Type::kInt32) return Packed<std::int32_t>(data.ints);
   if (type == Type::kInt64) return Packed<std::int64_t>(data.ints);
+  if (type == Type::kDouble) return Packed<double>(data.floats);
   return Packed<std::uint8_t>(data.ints);
+}
+
+// One of the pairs that say where data lies in another file.
+Result<void> Outside(std::string_view bytes, const Tensor& tensor, OutsideData& outside) {
+  std::string_view key, value;
+  WireReader reader(bytes);
+  while (const auto field = TRY(reader.Next())) {
+    if (field->number == 1) key = field->bytes;
+    if (field->number == 2) value = field->bytes;
+  }
+  if (key == "location") outside.file = value;
+  if (key == "offset") outside.offset = TRY(Count(value, tensor));
+  if (key == "length") outside.length = TRY(Count(value, tensor));
+  return {};
 }
 
 }  // namespace
@@ -119,21 +129,21 @@ Result<Tensor> ReadTensor(std::string_view bytes) {
         data.has_raw = true;
         break;
       case 13:
+        if (!tensor.outside.has_value()) tensor.outside.emplace();
+        TRY(Outside(field->bytes, tensor, *tensor.outside));
+        break;
       case 14:
-        if (field->number == 13 || field->value != 0)
-          return Wrong(tensor,
-                       "its data is in another file (external_data), which is never read; save the model as "
-                       "one file");
+        if (field->value == 1 && !tensor.outside.has_value()) tensor.outside.emplace();
         break;
       default:
         break;
     }
   }
   const std::size_t size = BytesOf(tensor.type);
-  if (size == 0)
-    return Wrong(tensor, Str("element type ", static_cast<std::int64_t>(tensor.type),
-                             "; expected FLOAT (1), INT32 (6), INT64 (7) or BOOL (9)"));
   const auto elements = static_cast<std::uint64_t>(TRY(Elements(tensor)));
+  if (tensor.outside.has_value() && tensor.outside->file.empty())
+    return Wrong(tensor, "its data is in another file (external_data), which it does not name");
+  if (size == 0 || tensor.outside.has_value()) return tensor;  // whoever needs its data will say so
   if (!data.has_raw) {
     tensor.own = std::make_shared<const std::string>(PackedAs(tensor.type, data));
     data.raw = *tensor.own;
