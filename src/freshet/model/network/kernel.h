@@ -50,6 +50,7 @@ struct KernelSpec {
   std::size_t rows = 1;
   bool training = false;
   bool worthwhile = false;  // there is enough to do for several threads, whether there are any or not
+  bool together = false;    // batch norm: statistics of all workers' rows, by Call::meeting
   std::vector<Shape> inputs;
   std::vector<Layout> layouts;  // of the inputs
   std::vector<bool> wanted;     // of which inputs the gradient is wanted
@@ -68,6 +69,7 @@ struct Call {
   std::byte* saved = nullptr;    // what Forward leaves for Backward
   std::byte* scratch = nullptr;  // for this call alone
   const Draw* draw = nullptr;
+  const Meeting* meeting = nullptr;  // where KernelSpec::together
   // Backward may call it as soon as the gradients of the layer's own blocks are done, before those of its inputs.
   std::function<void()> finished = nullptr;
 };

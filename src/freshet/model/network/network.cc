@@ -23,8 +23,14 @@ using optimize::Parameters;
 struct NetworkKept final : Workspace::Kept {
   std::list<std::unique_ptr<Program>> training, predicting;  // the last used first
   std::optional<Gradient> one;
-  std::vector<float> input;  // sparse rows made dense
+  std::vector<float> input;                          // sparse rows made dense
+  std::function<void(std::span<float> values)> sum;  // over workers
 };
+
+NetworkKept& Kept(Workspace& workspace) {
+  if (workspace.kept == nullptr) workspace.kept = std::make_unique<NetworkKept>();
+  return static_cast<NetworkKept&>(*workspace.kept);
+}
 
 class Network final : public Model {
  public:
@@ -72,7 +78,9 @@ class Network final : public Model {
 
   double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
                          std::span<float> out) const override {
+    if (batch.rows == 0) return KeepCompany(parameters, workspace);
     Program& program = Get(workspace, batch.rows, true);
+    if (Kept(workspace).sum) program.Meet({Kept(workspace).sum});
     const float* const input = Dense(batch, workspace);
     if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
       return 0;
@@ -139,6 +147,25 @@ class Network final : public Model {
   }
 
  private:
+  // Makes the sums of a worker that has no rows, and tells of blocks as they are finished: by a row of zeros that does
+  // not count, so that they come as they do for the others, whatever the graph.
+  double KeepCompany(const Parameters& parameters, Workspace& workspace) const {
+    if (!Kept(workspace).sum) return 0;
+    Program& program = Get(workspace, 1, true);
+    program.Meet({Kept(workspace).sum, false});
+    const std::vector<float> row(width_, 0.0f);
+    const float* const input = row.data();
+    program.Forward(parameters, {&input, 1}, {});
+    for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
+      const std::span<float> deltas = program.OutputGradient(h);
+      std::fill(deltas.begin(), deltas.end(), 0.0f);
+    }
+    Gradient& unused = GradientOfOne(workspace);
+    unused.Clear();
+    program.Backward(parameters, unused, {}, workspace.finished);
+    return 0;
+  }
+
   void StartBlock(Parameters& parameters, std::size_t b, std::size_t layer, const optimize::Block& block) const {
     const std::span<float> values = parameters.Values(b);
     const std::string_view what = std::string_view(block.name).substr(graph_.layers[layer].name.size() + 1);
@@ -164,24 +191,22 @@ class Network final : public Model {
     });
   }
 
-  NetworkKept& Kept(Workspace& workspace) const {
-    if (workspace.kept == nullptr) workspace.kept = std::make_unique<NetworkKept>();
-    return static_cast<NetworkKept&>(*workspace.kept);
-  }
-
   // The program for batches of this size. The last one of an epoch is smaller, so that two of each kind are kept while
   // training; predictions come in three sizes.
   Program& Get(Workspace& workspace, std::size_t rows, bool training) const {
     auto& programs = training ? Kept(workspace).training : Kept(workspace).predicting;
+    const bool together = training && Kept(workspace).sum != nullptr;
     const auto found = std::find_if(programs.begin(), programs.end(), [&](const auto& program) {
-      return program->options().rows == rows && program->options().threads == workspace.threads;
+      return program->options().rows == rows && program->options().threads == workspace.threads &&
+             program->options().together == together;
     });
     if (found != programs.end()) {
       programs.splice(programs.begin(), programs, found);
       return *programs.front();
     }
     if (programs.size() >= (training ? 2 : 3)) programs.pop_back();
-    auto program = Program::Compile(graph_, {.rows = rows, .training = training, .threads = workspace.threads});
+    auto program = Program::Compile(
+        graph_, {.rows = rows, .training = training, .together = together, .threads = workspace.threads});
     CHECK(program.ok());  // Make has compiled one for a single row
     programs.push_front(std::move(program.value()));
     return *programs.front();
@@ -298,6 +323,16 @@ void WarnOfSlowLayers(const Model& model, base::Log& log) {
   for (const std::string& what : network->slow())
     log.Warn("slow_layer", "what", what, "why",
              "oneDNN has no fast kernel for this shape; another number of channels may have one");
+}
+
+bool SumsOverWorkers(const Model& model) {
+  const Graph* const graph = GraphOf(model);
+  return graph != nullptr && std::any_of(graph->layers.begin(), graph->layers.end(),
+                                         [](const Layer& layer) { return layer.op == Op::kBatchNorm; });
+}
+
+void SumBy(Workspace& workspace, std::function<void(std::span<float> values)> sum) {
+  Kept(workspace).sum = std::move(sum);
 }
 
 }  // namespace freshet::model::network

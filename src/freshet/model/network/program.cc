@@ -79,9 +79,12 @@ class CompiledProgram final : public Program {
   std::size_t arena_bytes() const override { return plan_.bytes(); }
   const std::vector<std::string>& slow() const override { return slow_; }
 
+  void Meet(Meeting meeting) override { meeting_ = std::move(meeting); }
+
   bool Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs, const Draw& draw,
                const GoesOn& goes_on) override {
     CHECK(inputs.size() == inputs_.size());
+    CHECK(!options_.together || meeting_.sum != nullptr);
     given_.assign(inputs.begin(), inputs.end());
     draw_ = draw;
     for (Step& step : steps_) {
@@ -278,6 +281,7 @@ class CompiledProgram final : public Program {
     spec.number = At(layer);
     spec.rows = options_.rows;
     spec.training = options_.training;
+    spec.together = options_.training && options_.together;
     spec.output = facts_[At(layer)].shape;
     spec.worthwhile = Worthwhile(layer);
     for (const int input : inputs) {
@@ -409,6 +413,7 @@ class CompiledProgram final : public Program {
     call.block = step.first_block;
     call.saved = Place(step.saved);
     call.draw = &draw_;
+    call.meeting = &meeting_;
     return call;
   }
 
@@ -429,6 +434,7 @@ class CompiledProgram final : public Program {
   std::vector<const float*> given_, inputs_here_;
   std::vector<float*> gradients_here_;
   Draw draw_;
+  Meeting meeting_;
   base::Clock* clock_ = nullptr;
   std::vector<Seconds> seconds_;
 };

@@ -21,6 +21,12 @@ struct Draw {
   const std::uint64_t* samples = nullptr;  // of the rows, there until Backward is done; null: 0, 1, …
 };
 
+// How batch norm meets that of other workers, who run the same layers.
+struct Meeting {
+  std::function<void(std::span<float> values)> sum;  // over all workers, in place
+  bool counts = true;  // false: these rows only keep company, for a worker that has none; nothing of them is summed
+};
+
 // Some layers of a network made ready to run on batches of one size: kernels chosen, layouts settled, all memory
 // planned as one arena, in which tensors that are never needed at the same time share a place.
 //
@@ -38,6 +44,7 @@ class Program {
   struct Options {
     std::size_t rows = 1;
     bool training = false;  // else Forward only, and dropout and batch norm as for predictions
+    bool together = false;  // batch norm by the rows of all workers, who Meet
     int threads = 1;
     int first = 0, last = 0;       // 0 … 0: all layers
     bool input_gradients = false;  // Backward fills them
@@ -63,6 +70,8 @@ class Program {
   // "layer 'conv2': the gradient of its weights (ref:any)".
   virtual const std::vector<std::string>& slow() const = 0;
 
+  // Said before Forward where options.together; holds until it is said again.
+  virtual void Meet(Meeting meeting) = 0;
   // `inputs` must stay as they are until Backward is done. What is in Output(i) holds until the next call. False when
   // it was ended by `goes_on`.
   virtual bool Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs, const Draw& draw,
