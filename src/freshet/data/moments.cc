@@ -91,6 +91,7 @@ Moments Moments::Load(const std::vector<double>& saved) {
   moments.next_refresh_ = saved.back();
   moments.complete_ =
       std::all_of(moments.count_.begin(), moments.count_.end(), [&](double c) { return c == moments.rows_; });
+  if (moments.rows_ >= moments.next_refresh_) moments.Refresh();  // of merged ones
   return moments;
 }
 
