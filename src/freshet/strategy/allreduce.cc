@@ -1,6 +1,9 @@
 // All-reduce: every update is made from the sum of all workers' gradients, so that all keep the same parameters and N
 // workers of batch b are one worker of batch N · b.
 
+#include <utility>
+
+#include "model/network/network.h"
 #include "strategy/exchange.h"
 #include "strategy/strategy.h"
 
@@ -11,7 +14,16 @@ class AllReduce final : public Strategy {
  public:
   AllReduce(const StrategyOptions& options, const World& world, optimize::Gradient gradient, Exchange exchange)
       : Strategy(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
+    WillObserve();
     workspace_.threads = options.threads;
+    sums_ = options.batch_norm == "together" && size() > 1 && model::network::SumsOverWorkers(world.model);
+    if (!sums_) return;
+    // A model cannot fail; what goes wrong here is told when it is done.
+    model::network::SumBy(workspace_, [this](std::span<float> values) {
+      const auto begun = world_.clock.Now();
+      if (summed_.ok()) summed_ = world_.collectives.AllReduce(values);
+      summing_ += world_.clock.Now() - begun;
+    });
   }
 
   void Save(std::vector<data::Tensor>& tensors) const override { exchange_.Save(tensors); }
@@ -21,13 +33,14 @@ class AllReduce final : public Strategy {
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
                         std::span<float> scores) override {
     const model::Model& model = world_.model;
-    model.Observe(world_.parameters, options_.whole ? piece : mine, world_.optimizer);
+    TRY(Observe(piece));
     const auto begun = world_.clock.Now();
     gradient_.Clear();
     workspace_.step = world_.optimizer.step();
     exchange_.Begin(gradient_, workspace_.step);
     double loss = 0;
-    const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows);
+    // Where all sum while they compute, all do so in as many parts, though some have no rows.
+    const std::size_t parts = sums_ ? options_.accumulate : std::min<std::size_t>(options_.accumulate, mine.rows);
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
       if (part + 1 == parts) workspace_.finished = [&](std::size_t block) { exchange_.Finished(gradient_, block); };
@@ -36,12 +49,17 @@ class AllReduce final : public Strategy {
       workspace_.finished = nullptr;
     }
     const auto computed = world_.clock.Now();
+    TRY(summed_);
     TRY(exchange_.Finish(gradient_, world_.parameters));
     TRY(MakeRoom());
     const auto exchanged = world_.clock.Now();
     model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
     Count(&StepTimes::compute, "compute", begun, computed);
-    Count(&StepTimes::exchange, "exchange", computed, exchanged);
+    // Sums of a few numbers: what they take is waiting for those who are not as far.
+    const double summing = base::Seconds(std::exchange(summing_, {}));
+    times_.compute -= summing;
+    times_.wait += summing;
+    CountExchange(computed, exchanged);
     Count(&StepTimes::apply, "apply", exchanged, world_.clock.Now());
     times_.bytes_dense = exchange_.bytes_dense();
     return loss;
@@ -73,15 +91,14 @@ class AllReduce final : public Strategy {
   optimize::Gradient gradient_;
   Exchange exchange_;
   model::Workspace workspace_;
+  bool sums_ = false;      // batch norm, with every gradient
+  Result<void> summed_{};  // the first that failed
+  base::Clock::Duration summing_{};
 };
 
 }  // namespace
 
 Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
-  if (!options.whole && world.optimizer.name() == "adaptive")
-    return Error{Code::kInvalid,
-                 "--optimizer adaptive learns the size of features from the rows it sees, which differ from worker to "
-                 "worker with --split bytes; use adagrad, adam, momentum, sgd or ftrl, or --split rows"};
   Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
   exchange.Begin(gradient, world.optimizer.step());

@@ -14,7 +14,15 @@ class Average final : public Strategy {
       : Strategy(options, world),
         local_(std::move(local)),
         averager_(world, options.block_momentum, options.average_state),
-        warm_(std::move(warm)) {}
+        warm_(std::move(warm)) {
+    if (LooksTogether(options, world)) WillObserve();
+  }
+  // What is learned by looking alone is the same for all: every worker looks at all rows it is handed. So is what has
+  // no labels to learn from: everybody must begin with the same clusters.
+  static bool LooksTogether(const StrategyOptions& options, const World& world) {
+    const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
+    return !world.model.Supervised() || (options.whole && options.batch > workers);
+  }
 
   Result<void> Settle() override {
     if (!apart_) return {};
@@ -22,10 +30,14 @@ class Average final : public Strategy {
     const auto begun = world_.clock.Now();
     TRY(averager_.Run());
     const std::uint64_t bytes = averager_.floats() * sizeof(float);
-    Count(&StepTimes::exchange, "exchange", begun, world_.clock.Now(), HowSent(world_, bytes));
+    CountExchange(begun, world_.clock.Now(), HowSent(world_, bytes));
     const auto workers = static_cast<std::uint64_t>(size());
     times_.bytes_dense += 2 * (workers - 1) * bytes / workers;
     return {};
+  }
+  Result<void> BookExchange() override {
+    if (warm_ != nullptr) TRY(BookExchangeOf(*warm_));
+    return Strategy::BookExchange();
   }
   void Save(std::vector<data::Tensor>& tensors) const override { averager_.Save(tensors); }
   Result<void> Load(const data::TensorFile& file) override { return averager_.Load(file); }
@@ -37,9 +49,7 @@ class Average final : public Strategy {
     if (warm_ != nullptr && world_.optimizer.step() < options_.warm_start) return InParts(*warm_, piece, mine, scores);
     if (!begun_) averager_.Begin();
     begun_ = true;
-    // What is learned by looking alone is the same for all: every worker looks at all rows it is handed.
-    if (options_.whole && (options_.batch > static_cast<std::uint64_t>(size()) || !world_.model.Supervised()))
-      world_.model.Observe(world_.parameters, piece, world_.optimizer);
+    if (LooksTogether(options_, world_)) TRY(Observe(piece));
     const auto begun = world_.clock.Now();
     const double loss = local_.Run(mine, scores);
     Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
@@ -63,7 +73,8 @@ Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::
                  Str("--codec ", options.codec, " is for gradients; --strategy average sends parameters")};
   const auto workers = static_cast<std::size_t>(world.collectives.fabric().size());
   const std::size_t batch = std::max<std::size_t>(options.batch / workers, 1);
-  Local local(world, batch, !options.whole, options.threads, TRY(world.model.NewGradient(world.memory)));
+  const bool looks = !options.whole && !Average::LooksTogether(options, world);
+  Local local(world, batch, looks, options.threads, TRY(world.model.NewGradient(world.memory)));
   StrategyPtr warm;
   if (options.warm_start > 0) warm = TRY(MakeAllReduce(options, world));
   return StrategyPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));

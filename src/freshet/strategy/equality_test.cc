@@ -7,7 +7,8 @@
 namespace freshet::strategy {
 namespace {
 
-const std::vector<std::string> kTasks = {"linear", "table", "factorization", "kmeans", "perceptron", "convolution"};
+const std::vector<std::string> kTasks = {"linear", "table",      "factorization", "fm",
+                                         "kmeans", "perceptron", "convolution"};
 constexpr std::size_t kSteps = 100;
 
 StrategyOptions Options(const std::string& kind, std::uint64_t batch = 36) {
@@ -95,6 +96,23 @@ TEST(Groups, OfAllWorkersAreAllReduceAndOfOneEachAreAveraging) {
     StrategyOptions average = Options("average");
     average.every = 4;
     EXPECT_LE(Distance(Train(task, 4, average, 10).weights[0], Train(task, 4, groups, 10).weights[0]), 1e-5);
+  }
+}
+
+// The rate is the schedule's whoever makes the updates: groups and warm starts hand theirs on to another strategy.
+TEST(Groups, OfAllWorkersAndAWarmStartThatNeverEndsAreAllReduceUnderEverySchedule) {
+  for (const std::string& kind : optimize::Schedule::Kinds()) {
+    SCOPED_TRACE(kind);
+    Task task = MakeTask("table", 2000, 8);
+    task.optimizer.schedule.kind = kind;
+    task.optimizer.schedule.decay = 0.1;
+    const auto summed = Train(task, 4, Options("allreduce"), 30);
+    StrategyOptions groups = Options("groups");
+    groups.group = 4;
+    EXPECT_LE(Distance(summed.weights[0], Train(task, 4, groups, 30).weights[0]), 1e-5);
+    StrategyOptions average = Options("average");
+    average.warm_start = 1000;
+    EXPECT_LE(Distance(summed.weights[0], Train(task, 4, average, 30).weights[0]), 1e-5);
   }
 }
 

@@ -14,7 +14,9 @@ class Groups final : public Strategy {
         members_(std::move(members)),
         collectives_(std::move(collectives)),
         inside_(std::move(inside)),
-        averager_(world, options.block_momentum, options.average_state) {}
+        averager_(world, options.block_momentum, options.average_state) {
+    if (LooksTogether()) WillObserve();
+  }
 
   Result<void> Settle() override {
     if (!apart_) return {};
@@ -22,10 +24,14 @@ class Groups final : public Strategy {
     const auto begun = world_.clock.Now();
     TRY(averager_.Run());
     const std::uint64_t bytes = averager_.floats() * sizeof(float);
-    Count(&StepTimes::exchange, "exchange", begun, world_.clock.Now(), HowSent(world_, bytes));
+    CountExchange(begun, world_.clock.Now(), HowSent(world_, bytes));
     const auto workers = static_cast<std::uint64_t>(size());
     times_.bytes_dense += 2 * (workers - 1) * bytes / workers;
     return {};
+  }
+  Result<void> BookExchange() override {
+    TRY(BookExchangeOf(*inside_));
+    return Strategy::BookExchange();
   }
   void Save(std::vector<data::Tensor>& tensors) const override {
     inside_->Save(tensors);
@@ -42,6 +48,7 @@ class Groups final : public Strategy {
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double, std::span<float> scores) override {
     if (!begun_) averager_.Begin();
     begun_ = true;
+    if (LooksTogether()) TRY(Observe(piece));
     const double loss = TRY(InParts(*inside_, piece, mine, scores));
     apart_ = true;
     TRY(Settle());
@@ -49,6 +56,10 @@ class Groups final : public Strategy {
   }
 
  private:
+  // Who reads rows of its own shares what it sees of them with its group; but all groups must begin with the same
+  // clusters.
+  bool LooksTogether() const { return !options_.whole && !world_.model.Supervised(); }
+
   std::unique_ptr<fabric::Subset> members_;
   std::unique_ptr<fabric::Collectives> collectives_;
   StrategyPtr inside_;

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "model/digest.h"
+#include "strategy/observe.h"
 
 namespace freshet::strategy {
 namespace {
@@ -46,19 +50,48 @@ data::Batch Strategy::Share(const data::Batch& piece) const {
 }
 
 // What everybody must know before an update: the weight of all rows, what is asked, and one progress for all, since
-// rates depend on it.
+// rates depend on it. And, of the update before, when each was ready to exchange.
 Result<double> Strategy::Agree(const data::Batch& mine) {
-  float shared[] = {0, static_cast<float>(mine.rows), asked_stop_ ? 1.0f : 0.0f, asked_save_ ? 1.0f : 0.0f,
-                    static_cast<float>(progress_)};
+  std::vector<float> shared = {0,
+                               static_cast<float>(mine.rows),
+                               asked_stop_ ? 1.0f : 0.0f,
+                               asked_save_ ? 1.0f : 0.0f,
+                               static_cast<float>(progress_),
+                               0};
+  if (observes_ && !options_.whole) {
+    digest_.width = mine.sparse() ? 0 : mine.width;
+    digest_.ClearRows();
+    model::Digest(world_.model, world_.parameters, mine, world_.optimizer, digest_);
+    shared[5] = static_cast<float>(digest_.size());
+  }
+  const std::size_t first = shared.size();
+  shared.resize(first + static_cast<std::size_t>(size()), 0.0f);
+  if (unbooked_) shared[first + static_cast<std::size_t>(rank())] = static_cast<float>(unbooked_->ready);
   for (std::size_t r = 0; r < mine.rows; ++r) shared[0] += mine.weight(r);
   const auto begun = world_.clock.Now();
   TRY(world_.collectives.AllReduce(shared));
-  Count(&StepTimes::wait, "wait", begun, world_.clock.Now());
+  agreed_at_ = world_.clock.Now();
+  Book(std::span<const float>(shared).subspan(first));
+  Count(&StepTimes::wait, "wait", begun, agreed_at_);
   everyone_dry_ = shared[1] == 0;
   stop_agreed_ = shared[2] > 0;
   save_agreed_ = shared[3] > 0;
-  world_.optimizer.SetProgress(options_.whole ? progress_ : shared[4] / static_cast<float>(size()));
+  something_to_observe_ = shared[5] > 0;
+  agreed_progress_ = options_.whole ? progress_ : shared[4] / static_cast<float>(size());
+  world_.optimizer.SetProgress(agreed_progress_);
   return shared[0];
+}
+
+Result<void> Strategy::Observe(const data::Batch& piece) {
+  CHECK(observes_);
+  if (options_.whole) {
+    world_.model.Observe(world_.parameters, piece, world_.optimizer);
+  } else if (something_to_observe_) {
+    const auto begun = world_.clock.Now();
+    TRY(ObserveTogether(world_, digest_));
+    Count(&StepTimes::exchange, "exchange rows seen", begun, world_.clock.Now());
+  }
+  return {};
 }
 
 Result<std::vector<double>> Strategy::Sum(const std::vector<double>& mine) {
@@ -80,9 +113,62 @@ std::string Strategy::algorithms() const {
 void Strategy::Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
                      base::Trace::Details details) {
   times_.*part += base::Seconds(end - begin);
+  AddSpan(name, step_, begin, end, std::move(details));
+}
+
+void Strategy::AddSpan(const char* name, std::uint64_t step, base::Clock::Duration begin, base::Clock::Duration end,
+                       base::Trace::Details details) {
   if (world_.trace == nullptr) return;
-  details.step = step_;
+  details.step = step;
   world_.trace->Add(name, base::Trace::kTraining, begin, end, std::move(details));
+}
+
+void Strategy::CountExchange(base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details) {
+  CHECK(!unbooked_);  // there is one exchange between two agreements
+  unbooked_ = {begin, end, step_, std::move(details), base::Seconds(begin - agreed_at_)};
+}
+
+// An exchange cannot end before the last has begun it. All left the agreement at about the same moment, so that the
+// times since then can be compared though clocks cannot.
+void Strategy::Book(std::span<const float> ready) {
+  if (!unbooked_) return;
+  const Unbooked done = *std::exchange(unbooked_, std::nullopt);
+  const double slowest = *std::max_element(ready.begin(), ready.end());
+  const auto waited =
+      std::clamp(std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(slowest - done.ready)),
+                 base::Clock::Duration::zero(), done.end - done.begin);
+  times_.wait += base::Seconds(waited);
+  times_.exchange += base::Seconds(done.end - done.begin - waited);
+  if (waited > base::Clock::Duration::zero()) AddSpan("wait", done.step, done.begin, done.begin + waited, {});
+  AddSpan("exchange", done.step, done.begin + waited, done.end, done.details);
+}
+
+Result<void> Strategy::BookExchange() {
+  std::vector<float> ready(static_cast<std::size_t>(size()), 0.0f);
+  if (unbooked_) ready[static_cast<std::size_t>(rank())] = static_cast<float>(unbooked_->ready);
+  TRY(world_.collectives.AllReduce(ready));
+  Book(ready);
+  return {};
+}
+
+StepTimes Strategy::times() const {
+  StepTimes times = times_;
+  if (unbooked_) times.exchange += base::Seconds(unbooked_->end - unbooked_->begin);
+  return times;
+}
+
+Result<void> Strategy::BookExchangeOf(Strategy& inner) {
+  const StepTimes before = inner.times();
+  TRY(inner.BookExchange());
+  Adopt(before, inner.times());
+  return {};
+}
+
+// Adds what the times of another strategy have grown by.
+void Strategy::Adopt(const StepTimes& before, const StepTimes& after) {
+  for (double StepTimes::*part : {&StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
+    times_.*part += after.*part - before.*part;
+  times_.bytes_dense += after.bytes_dense - before.bytes_dense;
 }
 
 Result<double> Strategy::InParts(Strategy& inner, const data::Batch& whole, const data::Batch& mine,
@@ -92,6 +178,7 @@ Result<double> Strategy::InParts(Strategy& inner, const data::Batch& whole, cons
   // A short piece, at the end of an epoch, makes fewer updates, not smaller ones.
   const std::size_t parts = std::max<std::size_t>((whole.rows * most + piece() - 1) / piece(), 1);
   double loss = 0;
+  inner.SetProgress(agreed_progress_);  // all groups have come as far
   // Workers with rows of their own may have shorter pieces than others, and take part in all of their updates.
   for (std::size_t part = 0; part < (options_.whole ? parts : most); ++part) {
     const auto cut = [&](std::size_t rows, std::size_t at) { return rows * std::min(at, parts) / parts; };
@@ -99,10 +186,7 @@ Result<double> Strategy::InParts(Strategy& inner, const data::Batch& whole, cons
     loss += TRY(inner.Step(whole.Slice(cut(whole.rows, part), cut(whole.rows, part + 1)), mine.Slice(first, last),
                            scores.subspan(first * width, (last - first) * width)));
   }
-  const StepTimes& after = inner.times();
-  for (double StepTimes::*part : {&StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
-    times_.*part += after.*part - before.*part;
-  times_.bytes_dense += after.bytes_dense - before.bytes_dense;
+  Adopt(before, inner.times());
   return loss;
 }
 
@@ -130,7 +214,8 @@ Result<bool> Strategy::StepDry() {
 Result<void> Strategy::EndEpoch() {
   if (!options_.whole)
     while (!TRY(StepDry())) continue;
-  return Settle();
+  TRY(Settle());
+  return BookExchange();
 }
 
 }  // namespace freshet::strategy

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "data/rows.h"
 #include "data/tensor_file.h"
 #include "fabric/collectives.h"
 #include "model/model.h"
@@ -21,13 +23,14 @@ struct StrategyOptions {
   int threads = 1;           // that a worker may compute with
 
   // What is exchanged, and how.
-  std::string codec = "none";          // none, fp16, bf16, int8, one-bit, top-k, threshold, power
-  double top = 0.01;                   // top-k: share of values that travel; threshold: the least size that does
-  int power_rank = 2;                  // power: columns of the factors
-  bool factors = false;                // dense layers travel as inputs and deltas where that is fewer bytes
-  bool overlap = true;                 // exchange what is finished while the rest is computed
-  std::size_t bucket_bytes = 4 << 20;  // gradients travel in buckets of at most about this size
-  std::uint64_t accumulate = 1;        // parts in which a worker computes its share of an update
+  std::string codec = "none";           // none, fp16, bf16, int8, one-bit, top-k, threshold, power
+  double top = 0.01;                    // top-k: share of values that travel; threshold: the least size that does
+  int power_rank = 2;                   // power: columns of the factors
+  bool factors = false;                 // dense layers travel as inputs and deltas where that is fewer bytes
+  bool overlap = true;                  // exchange what is finished while the rest is computed
+  std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of at most about this size
+  std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
+  std::string batch_norm = "together";  // its means and variances: of all workers' rows together, or local
 
   // average, groups
   std::uint64_t every = 16;      // updates a worker makes alone between two averages
@@ -104,7 +107,10 @@ class Strategy {
   Result<std::vector<double>> Sum(const std::vector<double>& mine);
   Result<void> Barrier() { return world_.collectives.Barrier(); }
 
-  const StepTimes& times() const { return times_; }
+  // Where the time went. Of an exchange that is not booked yet, all counts as exchange.
+  StepTimes times() const;
+  // All tell when they were ready for their last exchange, and book how much of it was waiting.
+  virtual Result<void> BookExchange();
   // Time until the rows of the next step were there, which the strategy cannot see.
   void CountRead(base::Clock::Duration time) { times_.read += base::Seconds(time); }
   // Which sums go by which algorithm, when that was chosen by size; else "".
@@ -124,9 +130,19 @@ class Strategy {
   virtual Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
                                 std::span<float> scores) = 0;
 
+  // Has the model look at the rows of an update, those of all workers, before its gradient. A strategy that calls it
+  // says so in its constructor, since what others have to show is agreed on with the step.
+  void WillObserve() { observes_ = true; }
+  Result<void> Observe(const data::Batch& piece);
+
   // Adds a part of a step to the times, and to the trace when there is one.
   void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
              base::Trace::Details details = {});
+  // The exchange of this step, for which this worker was ready at `begin`. How long it then waited for the slowest is
+  // known, and booked as wait, when all tell with the next step when they were ready.
+  void CountExchange(base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details = {});
+  // The same of another strategy, whose times count for this one.
+  Result<void> BookExchangeOf(Strategy& inner);
   // A piece by steps of another strategy, one for each of its updates().
   Result<double> InParts(Strategy& inner, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
 
@@ -135,12 +151,28 @@ class Strategy {
   StepTimes times_;
 
  private:
+  // An exchange of which it is not booked yet how much was waiting.
+  struct Unbooked {
+    base::Clock::Duration begin{}, end{};
+    std::uint64_t step = 0;
+    base::Trace::Details details;
+    double ready = 0;  // seconds from the agreement to begin
+  };
+
   Result<double> Agree(const data::Batch& mine);
+  void Book(std::span<const float> ready);
+  void Adopt(const StepTimes& before, const StepTimes& after);
+  void AddSpan(const char* name, std::uint64_t step, base::Clock::Duration begin, base::Clock::Duration end,
+               base::Trace::Details details);
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
   bool everyone_dry_ = false;
-  std::uint64_t step_ = 0;  // the optimizer's, when the current step began
-  double progress_ = 0;
+  bool observes_ = false, something_to_observe_ = false;
+  data::Rows digest_;                  // of this worker's rows, where others do not have them
+  std::uint64_t step_ = 0;             // the optimizer's, when the current step began
+  base::Clock::Duration agreed_at_{};  // about the same moment for all
+  std::optional<Unbooked> unbooked_;
+  double progress_ = 0, agreed_progress_ = 0;  // this worker's, that of all
 };
 
 using StrategyPtr = std::unique_ptr<Strategy>;

@@ -42,7 +42,7 @@ TEST(Strategy, RefusesWhatMakesNoSense) {
 
 TEST(Strategy, WorkersWithRowsOfTheirOwnEndTogetherThoughTheyHaveUnequallyMany) {
   for (const std::string& kind : Strategy::Kinds())
-    for (const std::string name : {"linear", "table", "perceptron"}) {
+    for (const std::string name : {"linear", "table", "perceptron", "kmeans", "factorization"}) {
       SCOPED_TRACE(Str(kind, " ", name));
       const Task task = MakeTask(name, 300, 2);
       std::vector<std::vector<float>> weights(4);

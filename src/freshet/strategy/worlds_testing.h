@@ -39,7 +39,32 @@ inline model::network::Graph SmallConvolutionNet() {
   return graph;
 }
 
-// The tasks by name: linear (sparse), table (linear over dense rows), factorization, kmeans, perceptron, convolution.
+// Rows of as many classes as labels, whose numbers say which, as far as noise lets them.
+inline void AddNoisyRows(data::Rows& rows, std::size_t count, std::size_t width, std::uint64_t classes,
+                         base::Random& random) {
+  for (std::size_t r = 0; r < count; ++r) {
+    const auto label = static_cast<float>(random.Below(classes));
+    std::vector<float> values(width);
+    for (std::size_t k = 0; k < width; ++k)
+      values[k] = static_cast<float>(random.Normal()) + (k % classes == static_cast<std::size_t>(label) ? 0.7f : 0.0f);
+    model::AddDense(rows, label, values);
+  }
+}
+
+// A network of three classes, by plain SGD.
+inline Task NetworkTask(const model::network::Graph& graph, std::size_t rows, std::uint64_t seed) {
+  Task task;
+  task.name = "network";
+  task.config = NetworkConfig(graph, 3);
+  task.optimizer.kind = "sgd";
+  task.optimizer.schedule.rate = 0.05;
+  base::Random random(seed, task.name);
+  AddNoisyRows(task.rows, rows, static_cast<std::size_t>(task.config.features), 3, random);
+  return task;
+}
+
+// The tasks by name: linear (sparse), table (linear over dense rows), factorization, fm, kmeans, perceptron,
+// convolution.
 inline Task MakeTask(const std::string& name, std::size_t rows, std::uint64_t seed) {
   Task task;
   task.name = name;
@@ -47,18 +72,12 @@ inline Task MakeTask(const std::string& name, std::size_t rows, std::uint64_t se
   task.optimizer.schedule.rate = 0.05;
   base::Random random(seed, name);
   const auto dense = [&](std::size_t width, std::uint64_t classes) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      const auto label = static_cast<float>(random.Below(classes));
-      std::vector<float> values(width);
-      for (std::size_t k = 0; k < width; ++k)
-        values[k] =
-            static_cast<float>(random.Normal()) + (k % classes == static_cast<std::size_t>(label) ? 0.7f : 0.0f);
-      model::AddDense(task.rows, label, values);
-    }
+    AddNoisyRows(task.rows, rows, width, classes, random);
   };
   model::ModelConfig& config = task.config;
-  if (name == "linear") {
-    config.kind = "linear";
+  if (name == "linear" || name == "fm") {
+    config.kind = name;
+    config.factors = 5;
     for (std::size_t r = 0; r < rows; ++r) {
       const auto label = static_cast<float>(random.Below(2));
       std::vector<std::pair<std::uint32_t, float>> entries;
@@ -148,6 +167,7 @@ inline Trained Train(const Task& task, int workers, const StrategyOptions& optio
       const data::Batch piece = all.Slice(begin, begin + strategy->piece());
       const data::Batch mine = strategy->Share(piece);
       scores.resize(mine.rows * learner.model->scores());
+      strategy->SetProgress(static_cast<double>(step) / static_cast<double>(steps));
       losses[rank] += strategy->Step(piece, mine, scores).value();
     }
     CHECK(strategy->EndEpoch().ok());
