@@ -222,7 +222,7 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
   if (s.writer) TRY(s.writer->Append(rows));
-  if (description_.standardise && s.epoch == 0)
+  if (description_.standardise && s.epoch == 0 && options_.learn_moments)
     Standardise(description_.moments, rows);
   else if (description_.standardise)
     ApplyMoments(description_.moments, rows);

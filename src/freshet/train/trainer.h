@@ -41,11 +41,13 @@ struct Progress {
 
 struct TrainOptions {
   int epochs = 1;
-  std::uint64_t batch = 1;    // rows per update
-  bool deterministic = true;  // the same result whatever the number of threads
-  bool shuffle = false;       // within a window, and the order of blocks from the second epoch on
+  std::uint64_t batch = 1;       // rows per update
+  std::uint64_t accumulate = 1;  // parts in which the gradient of a batch is computed, without a strategy
+  bool deterministic = true;     // the same result whatever the number of threads
+  bool shuffle = false;          // within a window, and the order of blocks from the second epoch on
   std::size_t shuffle_window_bytes = 16 << 20;
   std::size_t most_ratings = 1'500'000;  // factorization: trained on together; twice 12 bytes each while arranged
+  bool learn_moments = true;             // standardised rows: in the first epoch; else they are known
   std::uint64_t seed = 1;
   bool mirror = false;       // images: half of them are shown right to left
   std::size_t prefetch = 4;  // networks: blocks read ahead of need

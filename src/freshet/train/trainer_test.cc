@@ -564,16 +564,41 @@ TEST_F(TrainerTest, AShuffledEpochInOneWindowStillLowersTheRateOnTheWay) {
   EXPECT_LT(*outcome.report->progressive.error_rate(), 0.18);
 }
 
-TEST_F(TrainerTest, KMeansLearnsTheSameInBatches) {
-  Plan plan = Sea(500);
+TEST_F(TrainerTest, KMeansLearnsFromAsManyRowsAtOnceAsItIsTold) {
+  Plan plan = Sea(2000);
   plan.model.kind = "kmeans";
   plan.model.loss = "squared";
   plan.model.clusters = 4;
   const Outcome one = bench_.Run(plan);
-  plan.train.batch = 10;
+  plan.train.batch = 50;
   const Outcome batches = bench_.Run(plan);
   ASSERT_TRUE(one.ok() && batches.ok());
-  EXPECT_EQ(one.weights, batches.weights);
+  EXPECT_NE(one.weights, batches.weights);  // rows of a batch all see the same centroids
+  EXPECT_NEAR(batches.report->progressive.loss() / one.report->progressive.loss(), 1, 0.1);
+}
+
+TEST_F(TrainerTest, ABatchComputedInPartsIsTheBatchButForBatchNormWhichSeesParts) {
+  using model::network::Op;
+  for (const bool normalised : {false, true}) {
+    model::network::Graph graph({3});
+    int x = graph.Dense(0, 8, "hidden");
+    if (normalised) x = graph.Plain(Op::kBatchNorm, x, "norm");
+    graph.AddHead(graph.Dense(graph.Relu(x), 1, "score"));
+    Plan plan = Sea(600);
+    plan.model.kind = "network";
+    plan.model.network = ToToml(graph);
+    plan.optimizer.kind = "sgd";
+    plan.train.batch = 12;
+    const Outcome whole = bench_.Run(plan);
+    plan.train.accumulate = 3;
+    const Outcome parts = bench_.Run(plan);
+    ASSERT_TRUE(whole.ok() && parts.ok());
+    const float apart = std::abs(whole.weights.back()[0] - parts.weights.back()[0]);
+    if (normalised)
+      EXPECT_GT(apart, 1e-4f);
+    else
+      EXPECT_LT(apart, 1e-5f);
+  }
 }
 
 TEST_F(TrainerTest, LbfgsFindsABetterModelThanOnePassTheSameForAnyNumberOfThreads) {

@@ -63,9 +63,9 @@ double Trainer::ProgressAt(const data::RowSource& source, const data::Position& 
 Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   State& s = *state_;
   const auto begun = env_.clock.Now();
-  const bool alone = options_.batch == 1 || model_.config().kind == "kmeans";  // k-means has a rule of its own
+  const bool single = options_.batch == 1;
   const bool shown = description_.view.any() || options_.mirror;
-  const bool by_rows = options_.strategy == nullptr && alone && !shown;
+  const bool by_rows = options_.strategy == nullptr && single && !shown;
   for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
     end = by_rows ? SliceEnd(model_, batch, begin, 1) : std::min(begin + StepRows(), batch.rows);
     const data::Batch piece = batch.Slice(begin, end);
@@ -77,7 +77,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       mine.dense = s.shown.data();
       mine.width = s.augment->width();
     }
-    const std::optional<double> loss = TRY(Update(piece, mine, alone));
+    const std::optional<double> loss = TRY(Update(piece, mine, single));
     s.wanted = env_.clock.Now();
     if (loss) {
       s.seen.Add(mine, s.scores, *loss);
@@ -123,9 +123,14 @@ std::optional<double> Trainer::TrainStep(const data::Batch& batch, std::span<flo
   s.gradient.Clear();
   s.workspace.step = optimizer_.step();
   s.given_up = false;
-  const double loss = model_.LossAndGradient(parameters_, batch, s.workspace, s.gradient, scores);
-  if (s.given_up) return std::nullopt;
-  double weight = 0;
+  double loss = 0, weight = 0;
+  const std::size_t parts = std::min<std::size_t>(options_.accumulate, batch.rows), width = model_.scores();
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t first = batch.rows * part / parts, last = batch.rows * (part + 1) / parts;
+    loss += model_.LossAndGradient(parameters_, batch.Slice(first, last), s.workspace, s.gradient,
+                                   scores.subspan(first * width, (last - first) * width));
+    if (s.given_up) return std::nullopt;
+  }
   for (std::size_t r = 0; r < batch.rows; ++r) weight += batch.weight(r);
   span.emplace(options_.trace, "apply", base::Trace::kTraining, base::Trace::Details{.step = optimizer_.step()});
   model_.Apply(parameters_, s.gradient, weight, optimizer_, s.workspace);
