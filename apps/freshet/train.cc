@@ -300,8 +300,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     TRY(flags.input.SettleTarget(*source, *model, members, start.description));
   }
   start.batch = flags.workers.GlobalBatch(flags.batch);
-  const data::Description& description = start.description;
-  start.whole = TRY(flags.workers.Whole(description.standardise || !description.dictionaries.empty()));
+  start.whole = flags.workers.Whole();
   start.fingerprint = Str(Fingerprint(settings), "rows of an update = ", start.batch, "\n");
   if (!flags.checkpoint.empty()) start.inputs = Account(door.files, flags.input.data);
   if (members != nullptr) {

@@ -7,6 +7,7 @@
 #include "model/model_file.h"
 #include "model/network/network.h"
 #include "train/lbfgs_trainer.h"
+#include "train/survey.h"
 
 namespace freshet::cli {
 namespace {
@@ -16,6 +17,7 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
   train::TrainOptions options;
   options.epochs = flags.epochs;
   options.batch = start.batch;
+  options.accumulate = flags.workers.strategy.accumulate;
   options.deterministic = flags.deterministic;
   options.shuffle = flags.shuffle;
   if (start.config.kind == "network") options.shuffle_window_bytes = 64 << 20;
@@ -58,6 +60,10 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
     if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
     source = TRY(input.Open(env, description));
   }
+  // Names and moments are learned while reading, and must be the same for all: whoever reads only a part looks at it
+  // first.
+  const bool surveyed = !start.whole && (description.standardise || !description.dictionaries.empty());
+  if (surveyed) TRY(train::SurveyTogether(env, *collectives, train::RowsOf::kOneInput, *source, description));
   outcome.model = TRY(model::Model::Make(start.config));
   if (view != nullptr) model::network::WarnOfSlowLayers(*outcome.model, door.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));
@@ -65,9 +71,11 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   outcome.parameters = TRY(outcome.model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
   optimize::Parameters& parameters = *outcome.parameters;
   if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
+  if (surveyed) TRY(train::PrepareNames(description, *outcome.model, parameters));
   TRY(optimizer->Follow(parameters));
   train::TrainOptions options = OptionsOf(door, start);
   options.trace = trace;
+  options.learn_moments = !surveyed;
   if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
   std::unique_ptr<strategy::Strategy> strategy;
   if (collectives != nullptr) {

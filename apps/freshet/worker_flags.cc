@@ -27,7 +27,8 @@ void WorkerFlags::Register(base::Settings& settings) {
                {.value = "HOW", .choices = {"none", "linear"}});
   settings.Add("split", &split,
                "rows: all workers read everything and take their share of each batch, as one worker would have it; "
-               "bytes: each reads its own part of the files",
+               "bytes: each reads its own part of the files (once more, before training, where names or moments are "
+               "to be learned)",
                {.value = "HOW", .choices = {"auto", "rows", "bytes"}});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
   settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
@@ -41,6 +42,9 @@ void WorkerFlags::Register(base::Settings& settings) {
                {.value = "BYTES", .least = 1});
   settings.Add("accumulate", &strategy.accumulate, "parts in which a worker computes its share of an update",
                {.value = "N", .least = 1});
+  settings.Add("batch-norm", &strategy.batch_norm,
+               "statistics of batch norm: of all workers' rows together, or local to each worker",
+               {.value = "HOW", .choices = {"together", "local"}});
   settings.Add("every", &strategy.every, "average, groups: updates between two averages", {.value = "N", .least = 1});
   settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
   settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
@@ -104,14 +108,6 @@ Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place
   auto connected = fabric::TcpFabric::Connect(options, door.clock);
   if (!connected.ok()) TRY(door.GoOn());
   return std::unique_ptr<fabric::Fabric>(TRY(std::move(connected)));
-}
-
-Result<bool> WorkerFlags::Whole(bool needed) const {
-  if (split == "bytes" && needed)
-    return Error{Code::kInvalid,
-                 "--split bytes: categories, ids or moments are learned while reading, which must be the same for all "
-                 "workers; use --split rows"};
-  return split != "bytes";
 }
 
 Result<fabric::Collectives::Options> WorkerFlags::Collectives() const {

@@ -29,9 +29,8 @@ struct WorkerFlags {
   Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, const Door& door) const;
   // Rows of one update over all workers, by --batch and --batch-per-worker.
   std::uint64_t GlobalBatch(std::uint64_t batch) const;
-  // Do all workers read all rows, each taking its share of every update? `needed`: because names or moments are learned
-  // while reading, which must be the same everywhere.
-  Result<bool> Whole(bool needed) const;
+  // Do all workers read all rows, each taking its share of every update?
+  bool Whole() const { return split != "bytes"; }
   Result<fabric::Collectives::Options> Collectives() const;
 };
 

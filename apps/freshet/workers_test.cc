@@ -133,7 +133,6 @@ TEST_F(WorkersTest, RefusesWhatCannotBeDoneTogether) {
   };
   refused({"-"}, "standard input");
   refused({"sea.csv", "--optimizer", "lbfgs"}, "lbfgs");
-  refused({"sea.csv", "--split", "bytes"}, "--split rows");
   refused({"sea.csv", "--batch", "1"}, "--batch 1");
   refused({"sea.csv"}, "each process is a worker",
           {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}}});
