@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -29,7 +30,10 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50, networks 10)",
                {.letter = 'e', .value = "N", .least = 0});
   learning.RegisterLearning(settings);
-  settings.Add("batch", &batch, "rows per update (0: 1, networks 32)", {.value = "N", .least = 0, .most = 1 << 20});
+  settings.Add(
+      "batch", &batch,
+      "rows per update (0: 1, networks 32; with several workers that exchange gradients 16 of each, kmeans 256)",
+      {.value = "N", .least = 0, .most = 1 << 20});
   settings.Add("shuffle", &shuffle,
                "mix rows within 16 MB (networks: 64 MB, and by default), and blocks from the second epoch on");
   settings.Add("prefetch", &prefetch, "blocks of rows read ahead of need (networks)",
@@ -58,15 +62,41 @@ void TrainFlags::Register(base::Settings& settings) {
 
 namespace {
 
+// How often workers meet, where nothing is said about it. An exchange costs as much as thousands of rows of a small
+// model: those that learn row by row go on doing so, each worker alone, and all take the mean now and then.
+void SettleMeeting(TrainFlags& flags, const base::Settings& settings) {
+  constexpr std::uint64_t kOfNetworks = 32, kOfClusters = 256, kOfOthers = 16;  // the last two are of each worker
+  const ModelFlags& learning = flags.learning;
+  strategy::StrategyOptions& strategy = flags.workers.strategy;
+  const bool network = learning.IsNetwork(), clusters = learning.model == "kmeans";
+  const bool by_rows = !network && !clusters && flags.batch == 0;
+  if (flags.workers.count == 1) {
+    if (flags.batch == 0) flags.batch = network ? kOfNetworks : 1;
+    return;
+  }
+  const auto said = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return settings.Given(name); });
+  };
+  // These are about gradients, which are exchanged with every update.
+  if (by_rows && !said({"strategy", "codec", "layer-factors", "accumulate", "batch-per-worker", "group"}))
+    strategy.kind = "average";
+  const bool alone_between = by_rows && strategy.kind == "average";
+  if (alone_between && !settings.Given("every")) strategy.every = learning.model == "factorization" ? 16384 : 256;
+  const auto workers = static_cast<std::uint64_t>(flags.workers.batch_per_worker ? 1 : flags.workers.count);
+  if (flags.batch == 0)
+    flags.batch = network         ? std::max(kOfNetworks, workers)
+                  : alone_between ? workers
+                                  : workers * (clusters ? kOfClusters : kOfOthers);
+}
+
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
 void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const data::Description& description) {
   ModelFlags& learning = flags.learning;
   learning.SettleDefaults(description);
   const bool network = learning.IsNetwork();
-  const auto workers = static_cast<std::uint64_t>(flags.workers.batch_per_worker ? 1 : flags.workers.count);
   if (flags.epochs == 0)
     flags.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
-  if (flags.batch == 0) flags.batch = network ? 32 : std::max<std::uint64_t>(1, workers);
+  SettleMeeting(flags, settings);
   if (network && !settings.Given("shuffle")) flags.shuffle = true;
   if (flags.workers.scale_rate == "linear" && flags.workers.count > 1) {
     learning.rate *= flags.workers.count;

@@ -15,8 +15,11 @@ void WorkerFlags::Register(base::Settings& settings) {
   codecs.emplace_back("power");
   settings.Add("workers", &workers, "workers in this process, each with its share of the threads (0: one, alone)",
                {.letter = 'w', .value = "N", .least = 0, .most = 1024});
-  settings.Add("strategy", &strategy.kind, "how workers' updates meet",
-               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
+  settings.Add(
+      "strategy", &strategy.kind,
+      "how workers' updates meet (average, when neither this nor --batch is given, for models that learn row by "
+      "row: linear, fm, factorization)",
+      {.value = "NAME", .choices = strategy::Strategy::Kinds()});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
@@ -45,7 +48,9 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("batch-norm", &strategy.batch_norm,
                "statistics of batch norm: of all workers' rows together, or local to each worker",
                {.value = "HOW", .choices = {"together", "local"}});
-  settings.Add("every", &strategy.every, "average, groups: updates between two averages", {.value = "N", .least = 1});
+  settings.Add("every", &strategy.every,
+               "average, groups: updates between two averages (if not given, of single rows: 256, factorization 16384)",
+               {.value = "N", .least = 1});
   settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
   settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
                {.value = "X", .least = 0, .most = 1});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/env.h"
+#include "data/description.h"
 #include "data/source.h"
 #include "fabric/collectives.h"
 #include "model/model.h"

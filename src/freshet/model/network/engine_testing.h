@@ -103,7 +103,8 @@ struct How {
   std::vector<int> cuts = {};
   int times = 1;  // forward and backward, adding up
   bool auxiliary = true;
-  bool factors = false;  // ask dense layers for them
+  bool factors = false;   // ask dense layers for them
+  bool together = false;  // with other workers, of whom there are none
 };
 
 struct Outcome {
@@ -139,6 +140,7 @@ class Pipeline {
     for (std::size_t s = 0; s + 1 < edges.size(); ++s) {
       auto stage = Program::Compile(made.graph, {.rows = made.rows,
                                                  .training = how.training,
+                                                 .together = how.together,
                                                  .threads = how.threads,
                                                  .first = edges[s],
                                                  .last = edges[s + 1],
@@ -150,6 +152,7 @@ class Pipeline {
         return;
       }
       stages_.push_back(std::move(stage).value());
+      if (how.together) stages_.back()->Meet({[](std::span<float>) {}});
     }
   }
 

@@ -82,6 +82,16 @@ TEST_F(RandomProgram, GivesWhatTheReferenceGives) {
   });
 }
 
+TEST_F(RandomProgram, GivesWhatTheReferenceGivesWhenItsBatchNormIsToldTheStatistics) {
+  ForSeeds(80, [&](const Case& made, std::uint64_t seed) {
+    const Outcome outcome = Run(made, {.together = true});
+    ASSERT_TRUE(outcome.compiled);
+    ExpectRightOutputs(made, true, outcome, 1e-4);
+    base::Random random(seed, "directions");
+    GradientCheck(made, outcome).ExpectDirections(random, 1e-3);
+  });
+}
+
 TEST_F(RandomProgram, GivesTheSameEveryTime) {
   ForSeeds(100, [&](const Case& made, std::uint64_t) { ExpectSame(Run(made), Run(made)); });
 }
