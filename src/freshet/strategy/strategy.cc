@@ -113,19 +113,20 @@ std::string Strategy::algorithms() const {
 void Strategy::Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
                      base::Trace::Details details) {
   times_.*part += base::Seconds(end - begin);
-  AddSpan(name, step_, begin, end, std::move(details));
+  AddSpan(name, begin, end, std::move(details));
 }
 
-void Strategy::AddSpan(const char* name, std::uint64_t step, base::Clock::Duration begin, base::Clock::Duration end,
+void Strategy::AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end,
                        base::Trace::Details details) {
   if (world_.trace == nullptr) return;
-  details.step = step;
+  details.step = step_;
   world_.trace->Add(name, base::Trace::kTraining, begin, end, std::move(details));
 }
 
 void Strategy::CountExchange(base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details) {
   CHECK(!unbooked_);  // there is one exchange between two agreements
-  unbooked_ = {begin, end, step_, std::move(details), base::Seconds(begin - agreed_at_)};
+  unbooked_ = {base::Seconds(end - begin), base::Seconds(begin - agreed_at_)};
+  AddSpan("exchange", begin, end, std::move(details));
 }
 
 // An exchange cannot end before the last has begun it. All left the agreement at about the same moment, so that the
@@ -134,13 +135,9 @@ void Strategy::Book(std::span<const float> ready) {
   if (!unbooked_) return;
   const Unbooked done = *std::exchange(unbooked_, std::nullopt);
   const double slowest = *std::max_element(ready.begin(), ready.end());
-  const auto waited =
-      std::clamp(std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(slowest - done.ready)),
-                 base::Clock::Duration::zero(), done.end - done.begin);
-  times_.wait += base::Seconds(waited);
-  times_.exchange += base::Seconds(done.end - done.begin - waited);
-  if (waited > base::Clock::Duration::zero()) AddSpan("wait", done.step, done.begin, done.begin + waited, {});
-  AddSpan("exchange", done.step, done.begin + waited, done.end, done.details);
+  const double waited = std::clamp(slowest - done.ready, 0.0, done.took);
+  times_.wait += waited;
+  times_.exchange += done.took - waited;
 }
 
 Result<void> Strategy::BookExchange() {
@@ -153,7 +150,7 @@ Result<void> Strategy::BookExchange() {
 
 StepTimes Strategy::times() const {
   StepTimes times = times_;
-  if (unbooked_) times.exchange += base::Seconds(unbooked_->end - unbooked_->begin);
+  if (unbooked_) times.exchange += unbooked_->took;
   return times;
 }
 

@@ -153,17 +153,13 @@ class Strategy {
  private:
   // An exchange of which it is not booked yet how much was waiting.
   struct Unbooked {
-    base::Clock::Duration begin{}, end{};
-    std::uint64_t step = 0;
-    base::Trace::Details details;
-    double ready = 0;  // seconds from the agreement to begin
+    double took = 0, ready = 0;  // seconds; from the agreement until this worker was ready
   };
 
   Result<double> Agree(const data::Batch& mine);
   void Book(std::span<const float> ready);
   void Adopt(const StepTimes& before, const StepTimes& after);
-  void AddSpan(const char* name, std::uint64_t step, base::Clock::Duration begin, base::Clock::Duration end,
-               base::Trace::Details details);
+  void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details);
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
   bool everyone_dry_ = false;
