@@ -50,9 +50,16 @@ Result<Token> ParseToken(std::string_view text, const std::string& from) {
 
 Result<Token> ReadDescriptor(int descriptor, const std::string& from) {
   char text[256];
-  const ssize_t got = pread(descriptor, text, sizeof text, 0);
-  if (got < 0) return SystemError(Str("cannot read the token from ", from));
-  return ParseToken({text, static_cast<std::size_t>(got)}, from);
+  std::size_t size = 0;
+  while (size < sizeof text) {
+    ssize_t got = pread(descriptor, text + size, sizeof text - size, static_cast<off_t>(size));
+    if (got < 0 && errno == ESPIPE) got = read(descriptor, text + size, sizeof text - size);  // a pipe
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError(Str("cannot read the token from ", from));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return ParseToken({text, size}, from);
 }
 
 // Refuses what others could have read.
@@ -81,7 +88,7 @@ Result<Token> ReadInherited(const std::string& number) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
   if (error != std::errc{} || end != number.data() + number.size() || fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
     return Error{Code::kInvalid, Str("FRESHET_TOKEN_FD: found ", Quoted(number),
-                                     ", expected an open descriptor; unset it outside of freshet launch")};
+                                     ", expected the number of an open descriptor, from which the token is read")};
   return ReadDescriptor(descriptor, "FRESHET_TOKEN_FD");
 }
 

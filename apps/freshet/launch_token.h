@@ -21,12 +21,13 @@ Result<Token> MakeToken();
 // otherwise.
 Result<Descriptor> HoldToken(const Token& token);
 
-// This worker's token: from `file` (--token-file), else from the descriptor FRESHET_TOKEN_FD that `freshet launch`
-// handed down, else from the file FRESHET_TOKEN_FILE. Without any of them, workers that are all on one host share a
-// file of their user in $XDG_RUNTIME_DIR (or /tmp), which the first of them makes.
+// This worker's token: from `file` (--token-file), else from the descriptor FRESHET_TOKEN_FD that `freshet launch`, or
+// whoever else started it, handed down (a file, from its beginning, or a pipe, to its end), else from the file
+// FRESHET_TOKEN_FILE. Without any of them, workers that are all on one host share a file of their user in
+// $XDG_RUNTIME_DIR (or /tmp), which the first of them makes.
 //
-// Blocking: never for long. Failure: kInvalid for a file that others may read, one that holds no token, or workers on
-// several hosts without a token; kIo when a file cannot be read or made.
+// Blocking: never for long, unless a pipe does. Failure: kInvalid for a file that others may read, one that holds no
+// token, or workers on several hosts without a token; kIo when a file cannot be read or made.
 Result<Token> ReadToken(const std::string& file, const fabric::Place& place, const fabric::Environment& environment);
 
 }  // namespace freshet::cli

@@ -64,6 +64,13 @@ TEST_F(LaunchTokenTest, TheFlagWinsThenTheDescriptorThenTheFile) {
   EXPECT_EQ(Read().value(), held);
   EXPECT_EQ(Read().value(), held) << "again";
   EXPECT_EQ(Read(scratch_ / "token").value(), from_file);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], kRaw.data(), kRaw.size()), 32);
+  close(ends[1]);
+  variables_["FRESHET_TOKEN_FD"] = Str(ends[0]);
+  EXPECT_EQ(Read().value(), from_file) << "from a pipe";
+  close(ends[0]);
   variables_["FRESHET_TOKEN_FD"] = "999";
   ExpectRefused(Read(), "FRESHET_TOKEN_FD");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "announce.h"
 #include "fabric/codec.h"
 #include "fabric/tcp/tcp_fabric.h"
 #include "launch_token.h"
@@ -67,8 +68,13 @@ void WorkerFlags::RegisterPlace(base::Settings& settings) {
                "of this process among several (else from the launcher: freshet launch, torchrun, MPI, Slurm)",
                {.value = "K", .least = -1});
   settings.Add("world", &world, "number of processes, with --rank", {.value = "N", .least = 0});
-  settings.Add("rendezvous", &rendezvous, "where rank 0 listens, when the launcher does not say",
+  settings.Add("rendezvous", &rendezvous,
+               "where rank 0 listens, when the launcher does not say (rank 0: port 0 is any free one, see --announce)",
                {.value = "HOST:PORT"});
+  settings.Add("announce", &announce, "rank 0 writes here where it listens, as HOST:PORT, once it does",
+               {.value = "FILE|fd:N"});
+  settings.Add("join-timeout", &join_timeout, "how long processes wait for each other at the start (tcp)",
+               {.value = "S", .least = 1, .most = 86400});
   settings.Add("job", &job, "name of the job, the same for all its processes", {.value = "NAME"});
   settings.Add("token-file", &token_file, "32 secret bytes that members of the job share (mode 0600)",
                {.value = "FILE"});
@@ -83,8 +89,12 @@ Result<fabric::Place> WorkerFlags::FindPlace(const Door& door) {
   if (mpi && tls)
     return Error{Code::kInvalid, "--tls goes with --fabric tcp: how MPI's bytes travel is the business of its network"};
   if (mpi && !door.connect_mpi) return BecomeMpiProgram(door.arguments);
-  const fabric::PlaceFlags flags{
-      .rank = rank, .size = world, .rendezvous = rendezvous, .job = job, .needs_rendezvous = !mpi};
+  const fabric::PlaceFlags flags{.rank = rank,
+                                 .size = world,
+                                 .rendezvous = rendezvous,
+                                 .job = job,
+                                 .announces = !announce.empty(),
+                                 .needs_rendezvous = !mpi};
   const auto place = TRY(fabric::FindPlace([](const char* name) { return std::getenv(name); }, flags));
   if (place.size > 1 && workers > 0)
     return Error{Code::kInvalid, Str("--workers ", workers, " inside one of ", place.size, " processes started by ",
@@ -106,10 +116,13 @@ Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place
   options.rendezvous = place.rendezvous;
   options.job = place.job;
   std::copy(token.begin(), token.end(), options.token.begin());
+  options.connect_timeout = std::chrono::seconds(join_timeout);
   options.heartbeat = std::chrono::milliseconds(heartbeat);
   options.shared_memory = shared_memory;
   options.tls = tls;
   options.stop = &door.stop;
+  if (place.rank == 0 && !announce.empty())
+    options.listening = [&](int port) { return Announce(door.files, announce, place.rendezvous, port); };
   auto connected = fabric::TcpFabric::Connect(options, door.clock);
   if (!connected.ok()) TRY(door.GoOn());
   return std::unique_ptr<fabric::Fabric>(TRY(std::move(connected)));

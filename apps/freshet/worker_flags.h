@@ -10,10 +10,10 @@ namespace freshet::cli {
 
 // The flags about working together.
 struct WorkerFlags {
-  int workers = 0, heartbeat = 250;
+  int workers = 0, heartbeat = 250, join_timeout = 30;
   int count = 1;  // of all workers, in this process or others; set by FindPlace
   bool shared_memory = true, tls = false;
-  std::string fabric = "tcp", rendezvous, job, token_file;
+  std::string fabric = "tcp", rendezvous, announce, job, token_file;
   int rank = -1, world = 0;
   bool batch_per_worker = false, calibrate = false;
   std::string split = "auto", topology = "auto", scale_rate = "none", algorithm_table;
@@ -25,7 +25,7 @@ struct WorkerFlags {
   // This process's place among several, by flags or the launcher's variables. With --fabric mpi the process may become
   // another program, so nothing may have been begun.
   Result<fabric::Place> FindPlace(const Door& door);
-  // Meets the other processes.
+  // Meets the other processes, having announced where, if that is asked for.
   Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, const Door& door) const;
   // Rows of one update over all workers, by --batch and --batch-per-worker.
   std::uint64_t GlobalBatch(std::uint64_t batch) const;

@@ -8,6 +8,7 @@
 namespace freshet::fabric {
 namespace {
 
+constexpr std::string_view kUnnamedJob = "freshet";
 constexpr int kFirstPort = 20'000, kPorts = 12'000;
 
 // The variables by which a launcher tells a process its place.
@@ -189,14 +190,19 @@ Result<Found> FoundInEnvironment(const Reader& reader) {
   return Found{};
 }
 
-Result<void> CheckRendezvous(const std::string& rendezvous) {
+// `any_port`: 0 will do.
+Result<void> CheckRendezvous(const std::string& rendezvous, bool any_port) {
   const std::size_t colon = rendezvous.rfind(':');
   int port = 0;
   if (colon != std::string::npos && colon > 0) {
     const char* const end = rendezvous.data() + rendezvous.size();
     const auto [stop, error] = std::from_chars(rendezvous.data() + colon + 1, end, port);
-    if (error == std::errc{} && stop == end && port > 0 && port < 65'536) return {};
+    if (error == std::errc{} && stop == end && port >= (any_port ? 0 : 1) && port < 65'536) return {};
   }
+  if (port == 0 && rendezvous.ends_with(":0"))
+    return Error{Code::kInvalid, Str("rendezvous: found ", Quoted(rendezvous),
+                                     ": port 0, any free one, is for rank 0 together with --announce FILE; give the "
+                                     "others the address that it announces")};
   return Error{Code::kInvalid, Str("rendezvous: found ", Quoted(rendezvous),
                                    ", expected HOST:PORT where rank 0 listens, such as node1:29400")};
 }
@@ -220,9 +226,9 @@ Result<Place> FindPlace(const Environment& environment, const PlaceFlags& flags)
                                        "--rendezvous HOST:PORT, a free port of rank 0's host")};
     place.rendezvous = At("127.0.0.1", PortOf(place.job));
   }
-  TRY(CheckRendezvous(place.rendezvous));
+  TRY(CheckRendezvous(place.rendezvous, place.rank == 0 && flags.announces));
   if (!found.knows_local && IsLoopback(place.rendezvous)) place.local_rank = place.rank, place.local_size = place.size;
-  if (place.job.empty()) place.job = place.rendezvous;
+  if (place.job.empty()) place.job = kUnnamedJob;  // not by the address, which each may know by another name
   return place;
 }
 

@@ -26,6 +26,7 @@ struct Place {
 struct PlaceFlags {
   int rank = -1, size = 0;  // given together
   std::string rendezvous = {}, job = {};
+  bool announces = false;        // rank 0 will tell where it listens: its port may be 0, any free one
   bool needs_rendezvous = true;  // false where workers find each other without (MPI)
 };
 

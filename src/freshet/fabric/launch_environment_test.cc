@@ -88,7 +88,7 @@ Variables Without(Variables variables, const std::vector<std::string>& names) {
 
 TEST(LaunchEnvironment, FindsThePlaceOfEveryLauncher) {
   EXPECT_EQ(Line(Must({})), "0/1 0/1 single  ");
-  EXPECT_EQ(Line(Must({}, {.rank = 1, .size = 3, .rendezvous = "a:1234"})), "1/3 0/1 flags a:1234 a:1234");
+  EXPECT_EQ(Line(Must({}, {.rank = 1, .size = 3, .rendezvous = "a:1234"})), "1/3 0/1 flags a:1234 freshet");
   EXPECT_EQ(Line(Must(Freshet())), "5/8 1/4 freshet a:21000 0123abcd");
   EXPECT_EQ(Line(Must(Torchrun())), "5/8 1/4 torchrun 10.0.0.3:29500 10.0.0.3:29500");
   EXPECT_EQ(Line(Must(OpenMpi())), Str("2/4 2/4 openmpi 127.0.0.1:", PortOf("3141592"), " 3141592"));
@@ -166,6 +166,9 @@ TEST(LaunchEnvironment, RefusesWhatCannotBe) {
   Refused({}, {"--rank 3", "--world 3"}, {.rank = 3, .size = 3});
   Refused({}, {"--rank -1", "--world 3"}, {.size = 3});
   Refused({}, {"'nowhere'", "HOST:PORT"}, {.rank = 0, .size = 2, .rendezvous = "nowhere"});
+  Refused({}, {"'a:0'", "--announce"}, {.rank = 0, .size = 2, .rendezvous = "a:0"});
+  Refused({}, {"'a:0'", "--announce"}, {.rank = 1, .size = 2, .rendezvous = "a:0", .announces = true});
+  EXPECT_EQ(Must({}, {.rank = 0, .size = 2, .rendezvous = "a:0", .announces = true}).rendezvous, "a:0");
 }
 
 TEST(LaunchEnvironment, AsksForAnAddressWhenHostsAreSeveralAndNoneIsKnown) {

@@ -61,7 +61,7 @@ Result<void> Bootstrap::RunFirst() {
   const Address here = LocalAddress(listener_.get());
   place_.address = here.host;
   place_.port = here.port;
-  if (options_.listening) options_.listening(here.port);
+  if (options_.listening) TRY(options_.listening(here.port));
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, 1));
   const std::string table = Table();

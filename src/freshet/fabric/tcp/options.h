@@ -51,8 +51,9 @@ struct TcpOptions {
 
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: do not wait for the group to come together
 
-  // Told the port where rank 0 listens, before anybody is waited for: for a rendezvous with port 0.
-  std::function<void(int port)> listening;
+  // Told the port where rank 0 listens, before anybody is waited for: for a rendezvous with port 0. Its error is
+  // Connect's.
+  std::function<Result<void>(int port)> listening;
 
   Result<void> Validate() const;
 };
