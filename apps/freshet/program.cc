@@ -11,6 +11,8 @@
 
 #include "results.h"
 
+#include "base/stoppable_files.h"
+
 namespace freshet::cli {
 namespace {
 
@@ -104,7 +106,7 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 
-  base::PosixFiles files;
+  base::StoppableFiles files(g_stop);
   base::SystemClock clock;
   const char* const verbose = std::getenv("FRESHET_LOG");
   const auto least = verbose != nullptr && std::strcmp(verbose, "info") == 0 ? base::Level::kInfo : base::Level::kWarn;

@@ -177,6 +177,8 @@ Result<std::size_t> ByteStream::ReadAt(std::uint64_t, std::span<char>) const {
   return Error{Code::kInvalid, "this input can only be read from first to last"};
 }
 
+bool Repeatable(const base::Files& files, const std::string& path) { return !files.IsDevice(path); }
+
 Result<std::unique_ptr<ByteStream>> OpenBytes(base::Files& files, const std::string& path) {
   using namespace std::string_view_literals;
   Source source(TRY(files.OpenRead(path)), path == "-" ? "standard input" : path);

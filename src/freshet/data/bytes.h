@@ -23,6 +23,9 @@ class ByteStream {
   virtual Result<std::size_t> ReadAt(std::uint64_t offset, std::span<char> out) const;
 };
 
+// Can this input be opened and read again? Not so standard input, a pipe, a terminal or a device.
+bool Repeatable(const base::Files& files, const std::string& path);
+
 // Opens a file ("-" is standard input) and looks at its first bytes, never at its name: gzip, xz and zstd are unpacked.
 // Guards against decompression bombs: more than 1,000 times the packed bytes, after the first megabyte, is refused.
 Result<std::unique_ptr<ByteStream>> OpenBytes(base::Files& files, const std::string& path);

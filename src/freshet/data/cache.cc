@@ -113,7 +113,7 @@ Result<void> CacheWriter::Close(const Description& description) {
 }
 
 bool CacheReader::Is(base::Files& files, const std::string& path) {
-  if (path == "-") return false;
+  if (files.IsDevice(path)) return false;  // which looking would take bytes from
   const auto file = files.OpenRead(path);
   if (!file.ok() || !file.value()->size()) return false;
   const std::uint64_t size = *file.value()->size();

@@ -51,7 +51,13 @@ Result<std::unique_ptr<Chunks>> Chunks::Open(base::Files& files, const std::vect
   std::unique_ptr<Chunks> chunks(new Chunks(files, std::move(paths), options));
   bool seekable = true;
   for (std::size_t i = chunks->paths_.size(); i-- > 0;) {
-    auto stream = TRY(OpenBytes(files, chunks->paths_[i]));
+    const std::string& path = chunks->paths_[i];
+    if (!Repeatable(files, path)) {
+      chunks->once_ = path == "-" ? "standard input" : path;
+      seekable = seekable && i == 0;
+      if (i > 0) continue;  // until its turn comes
+    }
+    auto stream = TRY(OpenBytes(files, path));
     seekable &= stream->size().has_value();
     if (seekable) chunks->sizes_.insert(chunks->sizes_.begin(), *stream->size());
     chunks->stream_ = std::move(stream);  // the first file's stays
@@ -324,9 +330,8 @@ Result<void> Chunks::Seek(const Position& position) {
     return Error{Code::kBadInput, Str("the earlier run stopped in file ", position.file + 1, ", but only ",
                                       paths_.size(), " were given")};
   const bool at_start = position.offset + position.block == 0;
-  if (paths_[position.file] == "-" && at_start && next_.block == 0 && next_.offset == 0) return {};
-  if (paths_[position.file] == "-")
-    return Error{Code::kInvalid, "standard input cannot be read twice; give a file, or one epoch only"};
+  if (!once_.empty() && at_start && next_.block == 0 && next_.offset == 0) return {};
+  if (!once_.empty()) return Error{Code::kInvalid, Str(once_, " cannot be read twice; give a file, or one epoch only")};
   TRY(OpenFile(position.file));
   next_ = position;
   sequence_ = 0;

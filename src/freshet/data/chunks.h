@@ -26,8 +26,12 @@ struct Part {
 // CutAt says otherwise, and a line belongs to the part in which it begins; otherwise (pipes, compressed files) every
 // reader reads everything and keeps each count-th chunk. Either way each line belongs to exactly one part.
 //
+// An input that cannot be read again (Repeatable) is opened once, when its turn comes.
+//
 // Threads: Next from any thread; chunks are numbered in the order they were cut. The rest one at a time.
-// Failure: kNotFound and kIo of the files; kBadInput for a line that does not end or a header unlike the first.
+// Failure: kNotFound and kIo of the files; kBadInput for a line that does not end or a header unlike the first;
+// kInvalid
+//          for going back in what cannot be read again.
 class Chunks {
  public:
   struct Options {
@@ -106,6 +110,7 @@ class Chunks {
   base::Files& files_;
   const std::vector<std::string> paths_;
   const Options options_;
+  std::string once_;                    // the first that cannot be read again; "" when all can
   std::string head_;                    // padded
   std::vector<std::uint64_t> sizes_;    // of each file, when all are seekable
   std::optional<std::uint64_t> total_;  // of all together

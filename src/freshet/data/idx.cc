@@ -139,7 +139,7 @@ Error NoLabels(const std::string& images, const std::string& path) {
 // Whether a file that can be measured holds what its header promises. One that cannot (packed, a pipe) is checked by
 // the parser as far as a reader of pieces can.
 Result<void> CheckSize(base::Files& files, const std::string& path, const IdxHeader& header) {
-  if (!files.Exists(path)) return {};
+  if (!files.Exists(path) || !Repeatable(files, path)) return {};
   const auto size = TRY(OpenBytes(files, path))->size();
   const std::uint64_t promised = header.bytes() + header.records * header.record_bytes();
   if (!size.has_value() || *size == promised) return {};

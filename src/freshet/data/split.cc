@@ -130,8 +130,10 @@ Result<std::size_t> BucketCount(const base::Env& env, const std::vector<std::str
 }  // namespace
 
 Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options, const InputOptions& input) {
-  if (std::find(options.paths.begin(), options.paths.end(), "-") != options.paths.end())
-    return Error{Code::kInvalid, "standard input cannot be split, since it is read twice; give a file"};
+  for (const std::string& path : options.paths)
+    if (!Repeatable(env.files, path))
+      return Error{Code::kInvalid, Str(path == "-" ? "standard input" : path,
+                                       " cannot be split, since it would be read twice; give a file")};
   if (options.train_path == options.test_path)
     return Error{Code::kInvalid, Str("both parts would be written to ", options.train_path, "; give two names")};
   if (input.format == kTextFormat)
