@@ -32,7 +32,8 @@ Result<FileAccount> LookAtFile(base::Files& files, const std::string& path) {
   const auto file = files.IsDevice(path) ? nullptr : TRY(files.OpenRead(path));
   if (file == nullptr || !file->size())
     return Error{Code::kInvalid, Str(path == "-" ? "standard input (-)" : path,
-                                     " is not a file that all workers can read the same rows from")};
+                                     " is not a file that all workers can read the same rows from; give a file, or "
+                                     "--split own when each worker's input is its own share")};
   FileAccount account{.path = path, .bytes = *file->size()};
   std::string end(kEndBytes, '\0');
   for (const std::uint64_t offset :
@@ -105,10 +106,12 @@ Result<void> AgreeOnFiles(data::Others& others, const std::string& split, const 
         return others.Refuse(Str(others.Name(0), " has --split ", all[0].at("split").get<std::string>(), ", ",
                                  others.Name(rank), " --split ", all[rank].at("split").get<std::string>(),
                                  "; give all workers the same"));
+      if (split == "own") continue;
       const std::string difference = Difference(all[0], all[rank], others.Name(0), others.Name(rank));
       if (!difference.empty())
         return others.Refuse(Str("workers see different files: ", difference, "; with --split ", split,
-                                 " all share out the rows of the same files: give all the same ones"));
+                                 " all share out the rows of the same files: give all the same ones, or --split own "
+                                 "when each worker's input is its own share"));
     }
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("what another worker says of its files is damaged: ", problem.what())};

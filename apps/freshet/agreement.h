@@ -24,7 +24,7 @@ struct FileAccount {
 // The files that patterns stand for here. kInvalid for what has no length (standard input, a pipe).
 Result<std::vector<FileAccount>> LookAt(base::Files& files, const std::vector<std::string>& patterns);
 
-// Do all read the same files, by the same --split?
+// Do all read the same files, by the same --split? `mine` is not looked at with --split own.
 Result<void> AgreeOnFiles(data::Others& others, const std::string& split, const std::vector<FileAccount>& mine);
 
 // Lines `name = value` that have to be the same for all.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <regex>
 
 #include "data/augment.h"
 #include "data/cache.h"
@@ -39,13 +40,26 @@ std::size_t ChunkBytes(base::Files& files, const std::vector<std::string>& patte
   constexpr std::uint64_t kSmallest = 16 << 10, kLargest = 256 << 10, kPieces = 100;
   std::uint64_t bytes = 0;
   for (const std::string& pattern : patterns) {
-    if (pattern == "-") return kLargest;
     const auto paths = files.Glob(pattern);
     if (!paths.ok()) return kLargest;
-    for (const std::string& path : paths.value())
+    for (const std::string& path : paths.value()) {
+      if (!data::Repeatable(files, path)) return kLargest;
       if (const auto file = files.OpenRead(path); file.ok()) bytes += file.value()->size().value_or(kLargest * kPieces);
+    }
   }
   return static_cast<std::size_t>(std::clamp(bytes / kPieces, kSmallest, kLargest));
+}
+
+// {rank} becomes the number, {rank:5} the number in five digits.
+std::string WithRank(const std::string& path, int rank) {
+  static const std::regex place(R"(\{rank(:([1-9]))?\})");
+  const std::string number = Str(rank);
+  std::string out, rest = path;
+  for (std::smatch found; std::regex_search(rest, found, place); rest = found.suffix()) {
+    const std::size_t digits = found[2].matched ? static_cast<std::size_t>(found[2].str()[0] - '0') : 0;
+    out += Str(found.prefix().str(), std::string(digits - std::min(digits, number.size()), '0'), number);
+  }
+  return out + rest;
 }
 
 // Do the numbers in a cache mean what they mean to a model? Names that were added later do not matter, nor what of an
@@ -67,7 +81,7 @@ void InputFlags::Register(base::Settings& settings, Use use) {
   formats.emplace_back(data::ImageFolder::kFormat);
   settings.Group("Input");
   settings.Add("data", &data,
-               "files, patterns, - for standard input, or a folder of images; gzip, xz and zstd are unpacked",
+               "files, patterns, pipes, - for standard input, or a folder of images; gzip, xz and zstd are unpacked",
                {.letter = 'd', .value = "FILE", .positional = true});
   if (use == Use::kTraining) {
     settings.Add("format", &input.format, "format of the data", {.value = "NAME", .choices = formats});
@@ -115,39 +129,58 @@ void InputFlags::Settle() {
   input.categorical = List(categorical);
   input.ignore = List(ignore);
   input.index_base = index_base;
-  reader.paths = data;
+  reader.paths.clear();
+  for (const std::string& path : data) reader.paths.push_back(rank < 0 ? path : WithRank(path, rank));
+}
+
+std::string InputFlags::Once(base::Files& files) const {
+  for (const std::string& pattern : reader.paths) {
+    const auto paths = files.Glob(pattern);
+    if (!paths.ok()) continue;  // who opens it will say so
+    for (const std::string& path : paths.value())
+      if (!data::Repeatable(files, path)) return path == "-" ? "standard input (-)" : path;
+  }
+  return "";
 }
 
 Result<std::unique_ptr<data::RowSource>> InputFlags::Open(const base::Env& env, data::Description& description) {
   Settle();
   if (data.empty()) return Error{Code::kInvalid, "no input files; name at least one, or - for standard input"};
-  if (data.size() == 1 && data::CacheReader::Is(env.files, data[0])) {
-    auto cache = TRY(data::CacheReader::Open(env.files, data[0]));
+  const std::vector<std::string>& paths = reader.paths;
+  if (paths.size() == 1 && data::CacheReader::Is(env.files, paths[0])) {
+    auto cache = TRY(data::CacheReader::Open(env.files, paths[0]));
     if (description.format.empty())
       description = cache->description();
     else if (!SameInput(cache->description(), description))
       return Error{
           Code::kInvalid,
-          Str(data[0], ": its rows were not read as this model reads rows; give the files it was made from instead")};
+          Str(paths[0], ": its rows were not read as this model reads rows; give the files it was made from instead")};
     return std::unique_ptr<data::RowSource>(std::move(cache));
   }
   reader.part = TRY(ParsePart(part));
   const bool told = input.format == data::ImageFolder::kFormat || description.format == data::ImageFolder::kFormat;
-  if (told || data::ImageFolder::Is(env.files, data[0]))
+  if (told || data::ImageFolder::Is(env.files, paths[0]))
     return std::unique_ptr<data::RowSource>(TRY(data::ImageFolder::Open(env, reader, input, description)));
-  reader.chunk_bytes = ChunkBytes(env.files, data);
+  reader.chunk_bytes = ChunkBytes(env.files, paths);
   return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, reader, input, description)));
 }
 
 Result<void> InputFlags::FindAllClasses(const base::Env& env, data::Description& description) const {
   const bool text = description.format == "libsvm" || description.format == "csv" || description.format == "vw";
-  const bool once = std::find(data.begin(), data.end(), "-") != data.end();
-  const bool cached = data.size() == 1 && data::CacheReader::Is(env.files, data[0]);  // whoever made it has looked
+  const auto& paths = reader.paths;
+  const bool cached = paths.size() == 1 && data::CacheReader::Is(env.files, paths[0]);  // whoever made it has looked
   const bool told = !input.classes.empty() || description.labels.kind != data::Labels::Kind::kClasses;
   const bool symbols = description.format == data::kTextFormat;
-  if (!(text || symbols) || once || cached || told) return {};
-  description.labels.names =
-      symbols ? TRY(data::ScanSymbols(env.files, data, reader.stop)) : TRY(data::ScanLabels(env, reader, input));
+  if (!(text || symbols) || cached || told) return {};
+  auto& names = description.labels.names;
+  if (Once(env.files).empty())
+    names = symbols ? TRY(data::ScanSymbols(env.files, paths, reader.stop)) : TRY(data::ScanLabels(env, reader, input));
+  if (input.others != nullptr) {
+    data::Labels all;
+    all.kind = description.labels.kind;
+    TRY(all.Settle(TRY(data::AgreeOnLabels(*input.others, names))));
+    names = all.names;
+  }
   description.labels.Index();
   return {};
 }
@@ -156,17 +189,17 @@ Result<void> InputFlags::SettleView(const base::Env& env, data::RowSource& sourc
                                     data::Description& description) const {
   constexpr std::uint64_t kEnoughRows = 5'000;  // means are then known to half a percent
   const bool images = description.dense && description.shape.size() == 3;
-  const bool once = std::find(data.begin(), data.end(), "-") != data.end();
+  const std::string once = Once(env.files);
   data::Means means = data::Means::kNone;
-  if (subtract_mean == "channel" || (subtract_mean == "auto" && images && !once)) means = data::Means::kChannel;
+  if (subtract_mean == "channel" || (subtract_mean == "auto" && images && once.empty())) means = data::Means::kChannel;
   if (subtract_mean == "pixel") means = data::Means::kPixel;
   description.view.crop = crop;
   TRY(data::Augment::Make(description, {.mirror = mirror}));  // refuses what cannot be
   if (means == data::Means::kNone) return {};
-  if (once)
-    return Error{Code::kInvalid, Str("--subtract-mean ", subtract_mean,
-                                     ": means need a look at the data before training, which standard input (-) does "
-                                     "not give; name a file")};
+  if (!once.empty())
+    return Error{Code::kInvalid,
+                 Str("--subtract-mean ", subtract_mean, ": means need a look at the data before training, which ", once,
+                     " does not give; name a file")};
   return data::EstimateMeans(env.executor, source, means, kEnoughRows, description, reader.stop);
 }
 

@@ -90,6 +90,13 @@ class Process {
   pid_t pid() const { return pid_; }
   // What has been written to standard error so far.
   std::string said() const { return scratch_.Read(name_ + ".err"); }
+  // Has it opened this file?
+  bool HasOpen(const std::string& path) const {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(Str("/proc/", pid_, "/fd"), error))
+      if (std::filesystem::read_symlink(entry.path(), error) == path) return true;
+    return false;
+  }
   bool Running() {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;

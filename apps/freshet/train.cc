@@ -206,12 +206,17 @@ std::string Without(const Names& left_out, std::string_view settings) {
   return kept;
 }
 
-// The settings that must be the same when a run is resumed: all but those that say where things go.
-std::string Fingerprint(const base::Settings& settings) {
-  const Names free = {
-      "out",   "test",       "curve",     "json",          "quiet", "threads", "checkpoint", "checkpoint-seconds",
-      "fresh", "scratch",    "bad-rows",  "max-bad-rows",  "cache", "rank",    "world",      "rendezvous",
-      "job",   "token-file", "heartbeat", "shared-memory", "trace", "fabric",  "tls",        "workers"};
+// The settings that must be the same when a run is resumed: all but those that say where things go. Workers with inputs
+// of their own each name another.
+std::string Fingerprint(const TrainFlags& flags, const base::Settings& settings) {
+  Names free = {"out",          "test",       "curve",      "json",
+                "quiet",        "threads",    "checkpoint", "checkpoint-seconds",
+                "fresh",        "scratch",    "bad-rows",   "max-bad-rows",
+                "cache",        "rank",       "world",      "rendezvous",
+                "job",          "token-file", "heartbeat",  "shared-memory",
+                "trace",        "fabric",     "tls",        "announce",
+                "join-timeout", "workers"};
+  if (flags.workers.own()) free.insert({"data", "label-file"});
   return Without(free, settings.Effective());
 }
 
@@ -221,7 +226,7 @@ std::string Common(const TrainFlags& flags, const base::Settings& settings) {
   Names elsewhere = {"data", "label-file", "from", "split"};
   if (flags.learning.model.ends_with(".toml")) elsewhere.insert("model");
   const auto given = [](bool is) { return is ? "given" : "not given"; };
-  return Str(Without(elsewhere, Fingerprint(settings)), "fresh = ", flags.fresh,
+  return Str(Without(elsewhere, Fingerprint(flags, settings)), "fresh = ", flags.fresh,
              "\ncheckpoint = ", given(!flags.checkpoint.empty()), "\ntrace = ", given(!flags.trace.empty()),
              "\nversion = ", ProgramVersion(), "\n");
 }
@@ -248,15 +253,21 @@ Result<void> CheckTogether(base::Files& files, const TrainFlags& flags) {
   TRY(flags.workers.Collectives());
   if (flags.workers.count == 1) return {};
   if (flags.learning.optimizer == "lbfgs") return Error{Code::kInvalid, "--workers does not go with --optimizer lbfgs"};
-  for (const std::string& path : flags.input.data)
-    if (path == "-")
-      return Error{Code::kInvalid, "--workers needs files that each worker can open, not standard input"};
-  if (flags.workers.split != "bytes") return {};
-  if (!flags.input.part.empty())
+  const std::string& split = flags.workers.split;
+  const std::string once = flags.input.Once(files);
+  if (flags.workers.own() && flags.workers.workers > 0)
+    return Error{Code::kInvalid, Str("--split own is for processes, each with an input of its own, and --workers ",
+                                     flags.workers.workers, " are one process; start them with freshet launch -n ",
+                                     flags.workers.workers, " --")};
+  if (!once.empty() && !flags.workers.own())
+    return Error{Code::kInvalid, Str("workers need files that each can open, and ", once,
+                                     " can be read only once; with --split own each process has an input of its own")};
+  if (split != "bytes" && split != "own") return {};
+  if (split == "bytes" && !flags.input.part.empty())
     return Error{Code::kInvalid, "--part and --split bytes both say which part a worker reads; leave one out"};
-  for (const std::string& path : flags.input.data)
+  for (const std::string& path : flags.input.reader.paths)
     if (data::CacheReader::Is(files, path))
-      return Error{Code::kInvalid, Str("--split bytes: ", path,
+      return Error{Code::kInvalid, Str("--split ", split, ": ", path,
                                        " holds rows that were parsed before, which are read as a "
                                        "whole; use --split rows, or the files it was made from")};
   return {};
@@ -274,11 +285,12 @@ std::string Account(base::Files& files, const std::vector<std::string>& patterns
   return lines;
 }
 
-// Before anything is read: all have the same settings and the same files.
+// Before anything is read: all have the same settings and, unless each has its own, the same files.
 Result<void> CompareWorkers(Door& door, const TrainFlags& flags, const base::Settings& settings, Members& members) {
   TRY(AgreeOnSettings(members, "settings", Common(flags, settings)));
+  const bool own = flags.workers.own();
   return AgreeOnFiles(members, flags.workers.split == "auto" ? "rows" : flags.workers.split,
-                      TRY(LookAt(door.files, flags.input.data)));
+                      own ? std::vector<FileAccount>() : TRY(LookAt(door.files, flags.input.reader.paths)));
 }
 
 // Trains alone or, with members, as one of several processes.
@@ -303,6 +315,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   optimize::HeapMemory memory;
   if (members != nullptr) TRY(CompareWorkers(door, flags, settings, *members));
   TRY(flags.learning.ChooseTask(door.files, flags.input));
+  const bool own = members != nullptr && flags.workers.own();
+  if (own) flags.input.input.others = members;
   Start start{.flags = flags};
   std::optional<model::TrainedModel> earlier;
   if (!flags.from.empty()) {
@@ -321,6 +335,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (speaks) ShowNotes(start.description);
   SettleDefaults(flags, settings, start.description);
   if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, start.description));
+  if (own && !earlier) TRY(data::AgreeOnView(*members, start.description.view));
   if (!flags.learning.IsNetwork() &&
       (flags.input.crop > 0 || flags.input.mirror || flags.input.subtract_mean != "auto"))
     return Error{Code::kInvalid, "--crop, --mirror and --subtract-mean are for networks; name one with --model"};
@@ -331,11 +346,11 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
   start.batch = flags.workers.GlobalBatch(flags.batch);
   start.whole = flags.workers.Whole();
-  start.fingerprint = Str(Fingerprint(settings), "rows of an update = ", start.batch, "\n");
-  if (!flags.checkpoint.empty()) start.inputs = Account(door.files, flags.input.data);
+  start.fingerprint = Str(Fingerprint(flags, settings), "rows of an update = ", start.batch, "\n");
+  if (!flags.checkpoint.empty() && !own) start.inputs = Account(door.files, flags.input.reader.paths);
   if (members != nullptr) {
     TRY(AgreeOnSettings(*members, "what they begin with", Common(start)));
-    if (!start.whole) source = nullptr;  // a worker opens its part of it
+    if (!start.whole && !own) source = nullptr;  // a worker opens its part of it
   }
   if (!flags.checkpoint.empty() && flags.fresh && door.files.Exists(flags.checkpoint)) {
     auto removed = door.files.Remove(flags.checkpoint);
@@ -386,11 +401,15 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const fabric::Place place = TRY(flags.workers.FindPlace(door));
   const LauncherWatch launcher(place.mark);
   door.speaks = place.rank == 0;
+  if (flags.workers.own()) flags.input.rank = place.rank;
+  flags.input.Settle();
   TRY(CheckTogether(door.files, flags));
   if (place.size == 1) return Train(door, flags, settings, place, nullptr);
   Members members(TRY(flags.workers.Connect(place, door)));
   auto trained = Train(door, flags, settings, place, &members);
-  if (!trained.ok()) members.Leave(trained.error());
+  if (trained.ok()) return trained;
+  members.Leave(trained.error());
+  if (trained.error().code == Code::kPeerLost) TRY(door.GoOn());  // told to stop, and so were those who are gone
   return trained;
 }
 

@@ -62,7 +62,8 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   }
   // Names and moments are learned while reading, and must be the same for all: whoever reads only a part looks at it
   // first.
-  const bool surveyed = !start.whole && (description.standardise || !description.dictionaries.empty());
+  const bool own = flags.workers.own();  // then readers agreed on it when they were opened
+  const bool surveyed = !start.whole && !own && (description.standardise || !description.dictionaries.empty());
   if (surveyed) TRY(train::SurveyTogether(env, *collectives, train::RowsOf::kOneInput, *source, description));
   outcome.model = TRY(model::Model::Make(start.config));
   if (view != nullptr) model::network::WarnOfSlowLayers(*outcome.model, door.log);
@@ -75,7 +76,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   TRY(optimizer->Follow(parameters));
   train::TrainOptions options = OptionsOf(door, start);
   options.trace = trace;
-  options.learn_moments = !surveyed;
+  options.learn_moments = !surveyed && !own;
   if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
   std::unique_ptr<strategy::Strategy> strategy;
   if (collectives != nullptr) {
@@ -86,6 +87,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
     strategy = TRY(strategy::Strategy::Make(
         how, {*collectives, *outcome.model, parameters, *optimizer, memory, door.clock, trace}));
     options.strategy = strategy.get();
+    options.own_input = own;
   }
   outcome.report =
       TRY(flags.learning.optimizer == "lbfgs"

@@ -32,8 +32,8 @@ void WorkerFlags::Register(base::Settings& settings) {
   settings.Add("split", &split,
                "rows: all workers read everything and take their share of each batch, as one worker would have it; "
                "bytes: each reads its own part of the files (once more, before training, where names or moments are "
-               "to be learned)",
-               {.value = "HOW", .choices = {"auto", "rows", "bytes"}});
+               "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
+               {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
   settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
                {.value = "X", .least = 0});

@@ -29,8 +29,10 @@ struct WorkerFlags {
   Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, const Door& door) const;
   // Rows of one update over all workers, by --batch and --batch-per-worker.
   std::uint64_t GlobalBatch(std::uint64_t batch) const;
+  // Is each worker's input its own share, rather than what all read or have parts of?
+  bool own() const { return split == "own"; }
   // Do all workers read all rows, each taking its share of every update?
-  bool Whole() const { return split != "bytes"; }
+  bool Whole() const { return split != "bytes" && !own(); }
   Result<fabric::Collectives::Options> Collectives() const;
 };
 

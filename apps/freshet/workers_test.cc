@@ -1,57 +1,9 @@
 // Several workers as their users meet them: in one process, in several, and when one of them is gone.
 
-#include <sys/stat.h>
-
-#include <memory>
-
-#include "process_testing.h"
+#include "workers_testing.h"
 
 namespace freshet::cli {
 namespace {
-
-class WorkersTest : public testing::Test {
- protected:
-  using Arguments = std::vector<std::string>;
-  using Group = std::vector<std::unique_ptr<Process>>;
-
-  Finished Run(const Arguments& arguments, const Surroundings& around = {}) {
-    return Process(scratch_, arguments, around).Wait();
-  }
-  void Generate(const std::string& rows) {
-    ASSERT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", rows, "-o", "sea.csv"}).code, 0);
-  }
-  // N processes that are told their place by variables, as a launcher would.
-  Group Start(int count, const Arguments& arguments) {
-    return StartEach(std::vector<Arguments>(static_cast<std::size_t>(count), arguments));
-  }
-  // The same with a command for each.
-  Group StartEach(const std::vector<Arguments>& commands) {
-    const std::size_t count = commands.size();
-    const std::string token = scratch_.Write("token", std::string(32, 'k')), port = Str(FreePort());
-    chmod(token.c_str(), 0600);
-    Group group;
-    for (std::size_t rank = 0; rank < count; ++rank) {
-      Surroundings around;
-      around.environment = {{"FRESHET_RANK", Str(rank)},
-                            {"FRESHET_WORLD", Str(count)},
-                            {"FRESHET_LOCAL_RANK", Str(rank)},
-                            {"FRESHET_LOCAL_WORLD", Str(count)},
-                            {"FRESHET_RENDEZVOUS", Str("127.0.0.1:", port)},
-                            {"FRESHET_JOB_ID", "test"},
-                            {"FRESHET_TOKEN_FILE", token}};
-      group.push_back(std::make_unique<Process>(scratch_, commands[rank], around));
-    }
-    return group;
-  }
-  std::vector<Finished> Wait(Group& group) {
-    std::vector<Finished> all;
-    for (auto& process : group) all.push_back(process->Wait());
-    return all;
-  }
-  bool Exists(const std::string& name) const { return access((scratch_ / name).c_str(), F_OK) == 0; }
-
-  base::ScratchDirectory scratch_;
-};
 
 TEST_F(WorkersTest, ThreadsAndProcessesGiveTheSameModelWhateverTheStrategy) {
   Generate("3000");
@@ -131,7 +83,8 @@ TEST_F(WorkersTest, RefusesWhatCannotBeDoneTogether) {
     EXPECT_EQ(finished.code, 2) << finished.err;
     EXPECT_NE(finished.err.find(piece), std::string::npos) << finished.err;
   };
-  refused({"-"}, "standard input");
+  refused({"-"}, "--split own");
+  refused({"sea.csv", "--split", "own"}, "freshet launch -n 2");
   refused({"sea.csv", "--optimizer", "lbfgs"}, "lbfgs");
   refused({"sea.csv", "--batch", "1"}, "--batch 1");
   refused({"sea.csv"}, "each process is a worker",
@@ -171,6 +124,47 @@ TEST_F(WorkersTest, WorkersWithDifferentFilesOrSettingsRefuseTogetherAndNameTheR
                            {"train", "same.csv", "--batch", "6", "--quiet", "--threads", "1"}});
   for (const Finished& one : Wait(group)) EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_TRUE(Exists("m.model"));
+}
+
+TEST_F(WorkersTest, RankZeroTakesAnyFreePortAndAnnouncesItForTheOthersToBeTold) {
+  Generate("300");
+  const std::string token = scratch_.Write("token", std::string(32, 'k'));
+  chmod(token.c_str(), 0600);
+  const auto member = [&](int rank, const std::string& rendezvous, const std::string& announce) {
+    Arguments arguments = {"train",   "sea.csv", "--batch",      "2",     "--quiet",        "--world", "2",
+                           "--rank",  Str(rank), "--token-file", "token", "--join-timeout", "60",      "--rendezvous",
+                           rendezvous};
+    if (!announce.empty()) arguments.insert(arguments.end(), {"--announce", announce});
+    return std::make_unique<Process>(scratch_, arguments, Surroundings());
+  };
+  for (const std::string announce : {"where", "fd:2"}) {
+    SCOPED_TRACE(announce);
+    const auto first = member(0, "127.0.0.1:0", announce);
+    std::string where;
+    ASSERT_TRUE(first->WaitUntil([&] {
+      where = announce == "where" ? scratch_.Read("where") : first->said();
+      return where.ends_with('\n');
+    })) << first->Wait().err;
+    where.pop_back();
+    ASSERT_TRUE(where.starts_with("127.0.0.1:")) << where;
+    EXPECT_FALSE(where.ends_with(":0"));
+    EXPECT_EQ(member(1, where, "")->Wait().code, 0);
+    const Finished finished = first->Wait();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+  }
+  EXPECT_EQ(member(0, "127.0.0.1:0", "")->Wait().code, 2);
+  EXPECT_EQ(member(1, "127.0.0.1:0", "there")->Wait().code, 2);
+  EXPECT_EQ(member(0, "127.0.0.1:0", "fd:77")->Wait().code, 2);
+}
+
+TEST_F(WorkersTest, WhoIsAloneAfterTheJoinTimeoutNamesWhoIsMissing) {
+  Generate("300");
+  Surroundings around;
+  around.environment = {{"FRESHET_RANK", "0"}, {"FRESHET_WORLD", "2"}, {"XDG_RUNTIME_DIR", scratch_.path()}};
+  const Finished finished = Run(
+      {"train", "sea.csv", "--quiet", "--rendezvous", Str("127.0.0.1:", FreePort()), "--join-timeout", "1"}, around);
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_NE(finished.err.find("missing rank 1"), std::string::npos) << finished.err;
 }
 
 TEST_F(WorkersTest, ACtrlCOfOneStopsAllWithACheckpoint) {

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "data/description.h"
+#include "data/others.h"
 #include "data/rows.h"
 
 namespace freshet::data {
@@ -34,6 +35,7 @@ struct InputOptions {
   std::string image_size;    // folders of images: to which they are brought, N or HxW
   bool grey = false;         // and whether as brightness alone
   std::uint64_t steps = 32;  // text: symbols of a row
+  Others* others = nullptr;  // who read other shares, with whom what is inferred is agreed on; null: nobody
 };
 
 // How a stream of bytes may be cut into chunks that can be parsed alone.
@@ -84,7 +86,8 @@ std::span<const Format> Formats();
 Result<const Format*> FindFormat(std::string_view name);
 Result<const Format*> SniffFormat(const Head& head);
 
-// The labels as `options` states them and `seen` in the head shows them (see Labels::Settle).
+// The labels as `options` states them and `seen` in the head shows them (see Labels::Settle), here and in the shares of
+// others.
 Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen,
                           Labels& labels);
 

@@ -44,8 +44,9 @@ Result<const Format*> SniffFormat(const Head& head) {
                    Join(names, ", "), ")")};
 }
 
-Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen,
+Result<void> SettleLabels(const Head& head, const InputOptions& options, const std::vector<std::string>& seen_here,
                           Labels& labels) {
+  const auto seen = options.others == nullptr ? seen_here : TRY(AgreeOnLabels(*options.others, seen_here));
   labels.kind = options.task;
   labels.positive = options.positive;
   labels.names = options.classes;

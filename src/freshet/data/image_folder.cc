@@ -71,7 +71,11 @@ Result<std::unique_ptr<ImageFolder>> ImageFolder::Open(const base::Env& env, Rea
                      "one folder a class, as in DIR/cat/1.jpg")};
   if (folder->files_.size() > std::numeric_limits<std::uint32_t>::max())
     return Error{Code::kInvalid, Str(folder->files_.size(), " images, expected fewer than 2^32; give them in parts")};
-  if (description.format.empty()) TRY(folder->Describe(input, description));
+  if (description.format.empty()) {
+    if (input.others != nullptr) TRY(AgreeOnFormat(*input.others, kFormat));
+    TRY(folder->Describe(input, description));
+    if (input.others != nullptr) TRY(AgreeOnDescription(*input.others, description));
+  }
   TRY(folder->Follow(description));
   folder->Arrange();
   return folder;

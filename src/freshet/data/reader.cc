@@ -25,10 +25,14 @@ Result<std::unique_ptr<Reader>> Reader::Open(const base::Env& env, ReaderOptions
   if (description.format.empty()) {
     const Format* const format = input.format == "auto" ? TRY(SniffFormat(head)) : TRY(FindFormat(input.format));
     description.format = format->name;
+    if (input.others != nullptr) TRY(AgreeOnFormat(*input.others, format->name));
     TRY(format->describe(head, input, env.files, description));
+    if (input.others != nullptr) TRY(AgreeOnDescription(*input.others, description));
   }
   const Format* const format = TRY(FindFormat(description.format));
   reader->parser_ = TRY(format->make(head, description, input, env.files, reader->options_.labelled));
+  if (input.others != nullptr && description.standardise && description.moments.rows() == 0)
+    TRY(reader->AgreeOnHeadMoments(*input.others));
   const Cutting cutting = reader->parser_->cutting();
   const std::size_t files = reader->chunks_->paths().size();
   if (cutting.header_bytes > 0 && files > 1)
@@ -61,6 +65,29 @@ Result<void> Reader::Finish(Rows& rows) {
   if (where_) where_->Add(chunks_->BytesBefore(rows.begin), chunks_->BytesBefore(rows.end), count);
   if (!rows.tokens.empty()) Resolve(rows);
   return {};
+}
+
+// Moments that are learned while reading would be each reader's own: those of all heads together stand for them.
+Result<void> Reader::AgreeOnHeadMoments(Others& others) {
+  std::string_view head = chunks_->head().bytes;
+  if (description_.header) head.remove_prefix(std::min(EndOfHeader(head, true), head.size()));
+  Rows rows;
+  char* const text = rows.text.Room(head.size() + Parser::kPadding);
+  std::copy(head.begin(), head.end(), text);
+  std::fill_n(text + head.size(), Parser::kPadding, '\n');
+  rows.text.SetEnd(text + head.size() + (head.ends_with('\n') ? 0 : 1));
+  rows.ClearRows();
+  parser_->Parse(rows);
+  constexpr std::size_t kEnoughBytes = 256
+                                       << 10;  // to show; of a thousand rows the mean is known to 3 % of a deviation
+  const auto columns = static_cast<std::size_t>(description_.features);
+  const std::size_t every = rows.size() * columns * sizeof(float) / kEnoughBytes + 1;
+  std::vector<float> shown;
+  for (std::size_t r = 0; r < rows.size(); r += every) {
+    const float* const row = rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
+    shown.insert(shown.end(), row, row + columns);
+  }
+  return AgreeOnMoments(others, shown, description_.moments);
 }
 
 void Reader::Resolve(Rows& rows) {
@@ -179,6 +206,7 @@ Result<std::vector<std::string>> ScanLabels(const base::Env& env, const ReaderOp
   as_numbers.task = Labels::Kind::kReal;
   as_numbers.positive.clear();
   as_numbers.classes.clear();
+  as_numbers.others = nullptr;  // each looks through its own
   ReaderOptions all = options;
   all.part = {};
   all.bad_rows_path.clear();  // whoever reads the rows will note them

@@ -25,7 +25,8 @@ struct ReaderOptions {
 };
 
 // Rows of text or binary files: detects compression and format, infers what the description does not say yet, parses in
-// parallel, and reports malformed rows as file:line:column with what was found and expected.
+// parallel, and reports malformed rows as file:line:column with what was found and expected. With others (InputOptions)
+// who read other shares, all infer one description, and moments are those of all heads, learned before the first row.
 //
 // Ownership: borrows env and description (which it fills and whose dictionaries it grows); both outlive it.
 // Threads:   as RowSource. Failure: kBadInput once more than max_bad_rows are bad, with the first that is too many.
@@ -54,6 +55,7 @@ class Reader final : public RowSource {
       : options_(std::move(options)),
         description_(description),
         bad_rows_(env.files, options_.max_bad_rows, options_.bad_rows_path) {}
+  Result<void> AgreeOnHeadMoments(Others& others);
   Result<void> SetAside(const Rows& rows);
   void Resolve(Rows& rows);
 

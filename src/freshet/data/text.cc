@@ -86,7 +86,7 @@ class TextParser final : public Parser {
 
 // How long the data is, as far as that can be seen; of a packed file or a pipe, how much of it was looked at.
 Result<std::uint64_t> SymbolsIn(const Head& head, base::Files& files) {
-  if (!files.Exists(head.path)) return head.bytes.size();
+  if (!files.Exists(head.path) || !Repeatable(files, head.path)) return head.bytes.size();
   return TRY(OpenBytes(files, head.path))->size().value_or(head.bytes.size());
 }
 
@@ -108,6 +108,8 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   description.shape = {options.steps};
   description.labels.kind = Labels::Kind::kClasses;
   description.labels.names = NamesOf(occurs);
+  if (options.others != nullptr)
+    description.labels.names = TRY(AgreeOnLabels(*options.others, description.labels.names));
   description.labels.Index();
   return {};
 }

@@ -58,6 +58,7 @@ struct TrainOptions {
   std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
   strategy::Strategy* strategy = nullptr;  // one of several workers, who meet by it; null: alone
+  bool own_input = false;                  // a worker whose source is not a part of what all could read
   base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
   std::string fingerprint;                 // of what must be the same when a run is resumed
   std::string inputs;                      // what is read, a line for each file; likewise
@@ -94,7 +95,7 @@ struct Report {
 // order. Rank 0's checkpoint is everybody's; what differs from worker to worker lies beside it. Where nothing does
 // (all-reduce of everybody's rows without a codec) another number of workers, or one alone, can go on. Workers that
 // read rows of their own end an epoch together; when the first shows that some had more than kUneven above the mean,
-// later epochs read parts that were cut by rows.
+// later epochs read parts that were cut by rows, unless each has an input of its own.
 //
 // Ownership: borrows everything; parameters and description (moments, dictionaries) change as training goes.
 // Failure:   kDiverged when the loss is no longer finite; kStopped after *stop, with a checkpoint written if

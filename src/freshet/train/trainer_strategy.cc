@@ -54,7 +54,7 @@ Result<void> Trainer::StopTogether(const Result<void>& mine) {
 // are told by their number within a part, so where some are, parts stay.
 Result<void> Trainer::Rebalance(data::RowSource& source) {
   State& s = *state_;
-  if (ReadsAll() || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
+  if (ReadsAll() || options_.own_input || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
   const double imbalance = data::Imbalance(s.rows_each);
   if (imbalance <= kUneven) return {};
   const auto bytes = source.bytes();
