@@ -63,10 +63,11 @@ int RunTcp(const std::string& name, const Task& task) {
   int port = 0;
   if (rank > 0 && ::read(port_pipe[0], &port, sizeof port) != sizeof port) Die("rank 0 has no port");
   options.rendezvous = Str("127.0.0.1:", port);
-  options.listening = [&](int number) {
+  options.listening = [&](int number) -> Result<void> {
     for (int other = 1; other < task.ranks; ++other) {
       if (::write(port_pipe[1], &number, sizeof number) != sizeof number) Die("cannot tell the port");
     }
+    return {};
   };
   base::SystemClock clock;
   {

@@ -127,7 +127,7 @@ TEST(Bootstrap, StrangersAtThePortDoNotDisturbTheGroup) {
     options.listening = [&strangers, &stop, told = options.listening](int port) {
       for (std::uint64_t seed = 0; seed < 2; ++seed)
         strangers.emplace_back([&stop, port, seed] { Disturb(port, seed, stop); });
-      told(port);
+      return told(port);
     };
   });
   for (const auto& member : members) EXPECT_TRUE(member.ok()) << member.error().text;
@@ -143,7 +143,7 @@ TEST(Bootstrap, NobodyListensOnceTheGroupStands) {
     if (options.rank != 0) return;
     options.listening = [&port, told = options.listening](int number) {
       port = number;
-      told(number);
+      return told(number);
     };
   });
   ASSERT_TRUE(members[0].ok());

@@ -170,10 +170,10 @@ void ExpectNoHarm(bool tls) {
     if (options.rank == 2) half.get_future().wait();
     if (options.rank == 3) all.get_future().wait();
     if (options.rank != 0) return;
-    options.listening = [&, told = options.listening](int number) {
+    options.listening = [&, told = options.listening](int number) -> Result<void> {
       port = number;
       crowd.ComeTo(number);
-      told(number);
+      TRY(told(number));
       watcher = std::thread([&] {
         crowd.Await();
         most = Look();
@@ -181,6 +181,7 @@ void ExpectNoHarm(bool tls) {
         crowd.Await();
         all.set_value();
       });
+      return {};
     };
   });
   watcher.join();

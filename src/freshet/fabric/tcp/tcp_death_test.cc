@@ -48,8 +48,9 @@ class Processes {
     }
     TcpOptions options = TestOptions(0, size);
     change(options);
-    options.listening = [&](int port) {
+    options.listening = [&](int port) -> Result<void> {
       for (int rank = 1; rank < size; ++rank) CHECK(::write(ports_[1], &port, sizeof port) == sizeof port);
+      return {};
     };
     auto connected = TcpFabric::Connect(options, clock_);
     CHECK(connected.ok());

@@ -35,7 +35,11 @@ inline Members ConnectAll(int size, base::Clock& clock, const std::function<void
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       TcpOptions options = TestOptions(rank, size);
-      if (rank == 0) options.listening = [&](int number) { listening.set_value(number); };
+      if (rank == 0)
+        options.listening = [&](int number) -> Result<void> {
+          listening.set_value(number);
+          return {};
+        };
       if (rank > 0) options.rendezvous = Str("127.0.0.1:", port.get());
       if (change) change(options);
       members[static_cast<std::size_t>(rank)] = TcpFabric::Connect(options, clock);
