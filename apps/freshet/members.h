@@ -23,6 +23,9 @@ class Members final : public data::Others {
   std::string Name(std::size_t rank) const override;  // "rank 1 (alpha)"
   Error Refuse(std::string why) override;
 
+  // Training begins: from here on all stop together, and who is gone is lost.
+  void Begin() { began_ = true; }
+  bool began() const { return began_; }
   // All have done what they came for: nothing is asked or told any more.
   void Part() { fabric_ = nullptr; }
   // This process gives up. The others are told why, unless they have come to the same end by themselves: refused
@@ -31,7 +34,7 @@ class Members final : public data::Others {
 
  private:
   std::unique_ptr<fabric::Fabric> fabric_;
-  bool refused_ = false;
+  bool refused_ = false, began_ = false;
 };
 
 }  // namespace freshet::cli

@@ -363,6 +363,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
 
   ProgressView view(flags.quiet || !speaks, door.clock);
+  if (members != nullptr) members->Begin();
   auto worked = members != nullptr ? WorkAsMember(door, start, memory, pool, members->fabric(), std::move(source), view)
                 : flags.workers.workers == 0 ? WorkAlone(door, start, memory, pool, std::move(source), view)
                                              : WorkTogether(door, start, memory, threads, view);
@@ -409,7 +410,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   auto trained = Train(door, flags, settings, place, &members);
   if (trained.ok()) return trained;
   members.Leave(trained.error());
-  if (trained.error().code == Code::kPeerLost) TRY(door.GoOn());  // told to stop, and so were those who are gone
+  // Until training begins each stops by itself: who was told to stop misses those who were told so, too.
+  if (trained.error().code == Code::kPeerLost && !members.began()) TRY(door.GoOn());
   return trained;
 }
 

@@ -90,10 +90,10 @@ TEST(LaunchEnvironment, FindsThePlaceOfEveryLauncher) {
   EXPECT_EQ(Line(Must({})), "0/1 0/1 single  ");
   EXPECT_EQ(Line(Must({}, {.rank = 1, .size = 3, .rendezvous = "a:1234"})), "1/3 0/1 flags a:1234 freshet");
   EXPECT_EQ(Line(Must(Freshet())), "5/8 1/4 freshet a:21000 0123abcd");
-  EXPECT_EQ(Line(Must(Torchrun())), "5/8 1/4 torchrun 10.0.0.3:29500 10.0.0.3:29500");
+  EXPECT_EQ(Line(Must(Torchrun())), "5/8 1/4 torchrun 10.0.0.3:29500 freshet");
   EXPECT_EQ(Line(Must(OpenMpi())), Str("2/4 2/4 openmpi 127.0.0.1:", PortOf("3141592"), " 3141592"));
   const std::string hydra = Str("127.0.0.1:", PortOf(""));
-  EXPECT_EQ(Line(Must(Hydra())), Str("2/4 2/4 hydra ", hydra, " ", hydra));
+  EXPECT_EQ(Line(Must(Hydra())), Str("2/4 2/4 hydra ", hydra, " freshet"));
   EXPECT_EQ(Line(Must(Slurm())), Str("6/7 0/1 slurm n08:", PortOf("77.0"), " 77.0"));
 }
 
@@ -135,7 +135,7 @@ TEST(LaunchEnvironment, SlurmMayStartTheAgentsOfAnotherLauncherOneOnEachNode) {
                             {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
                             {"SLURM_PROCID", "1"},
                             {"SLURM_NODEID", "1"}};
-  EXPECT_EQ(Line(Must(With(With(Slurm(), agents), Torchrun()))), "5/8 1/4 torchrun 10.0.0.3:29500 10.0.0.3:29500");
+  EXPECT_EQ(Line(Must(With(With(Slurm(), agents), Torchrun()))), "5/8 1/4 torchrun 10.0.0.3:29500 freshet");
   // Two tasks on a node are no agents.
   Refused(With(With(With(Slurm(), agents),
                     {{"SLURM_STEP_TASKS_PER_NODE", "2"}, {"SLURM_NODEID", "0"}, {"SLURM_LOCALID", "1"}}),
@@ -180,9 +180,9 @@ TEST(LaunchEnvironment, AsksForAnAddressWhenHostsAreSeveralAndNoneIsKnown) {
 
 TEST(LaunchEnvironment, WorkersThatMeetOnLoopbackAreAllOnThisHost) {
   const Variables plain = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}};
-  EXPECT_EQ(Line(Must(plain)), "1/2 1/2 torchrun localhost:29400 localhost:29400");
-  EXPECT_EQ(Line(Must(With(plain, {{"MASTER_ADDR", "::1"}}))), "1/2 1/2 torchrun [::1]:29400 [::1]:29400");
-  EXPECT_EQ(Line(Must(With(plain, {{"MASTER_ADDR", "far"}}))), "1/2 0/1 torchrun far:29400 far:29400");
+  EXPECT_EQ(Line(Must(plain)), "1/2 1/2 torchrun localhost:29400 freshet");
+  EXPECT_EQ(Line(Must(With(plain, {{"MASTER_ADDR", "::1"}}))), "1/2 1/2 torchrun [::1]:29400 freshet");
+  EXPECT_EQ(Line(Must(With(plain, {{"MASTER_ADDR", "far"}}))), "1/2 0/1 torchrun far:29400 freshet");
 }
 
 TEST(LaunchEnvironment, LeavesThePortToTheAgentThatListensThere) {

@@ -1,0 +1,68 @@
+// Stopping a run and going on, as users meet it.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "process_testing.h"
+
+namespace freshet::cli {
+namespace {
+
+class ResumeTest : public testing::Test {
+ protected:
+  using Arguments = std::vector<std::string>;
+
+  void SetUp() override {
+    ASSERT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", "4000", "-o", "sea.csv"}).code, 0);
+  }
+  Finished Run(const Arguments& arguments) { return Process(scratch_, arguments, {}).Wait(); }
+  // A run of a network whose only window is all rows, stopped in its midst.
+  void Stop(Arguments more) {
+    Arguments arguments = train_;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto before = Checkpoint();
+    Process process(scratch_, arguments, {});
+    ASSERT_TRUE(process.WaitUntil([&] { return Checkpoint() != before; }));  // it has written one of its own
+    kill(process.pid(), SIGTERM);
+    const Finished finished = process.Wait();
+    ASSERT_EQ(finished.code, 143) << finished.err;
+    EXPECT_NE(finished.err.find("checkpoint written to run.ckpt"), std::string::npos) << finished.err;
+  }
+  // Which file it is; each one is written anew. 0: none.
+  ino_t Checkpoint() const {
+    struct stat found {};
+    return stat((scratch_ / "run.ckpt").c_str(), &found) == 0 ? found.st_ino : 0;
+  }
+  Finished GoOn(Arguments more) {
+    Arguments arguments = train_;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.insert(arguments.end(), {"--epochs", "100000"});
+    return Run(arguments);
+  }
+
+  base::ScratchDirectory scratch_;
+  const Arguments train_ = {"train", "sea.csv", "--model",      "mlp",      "--batch",
+                            "24",    "--quiet", "--checkpoint", "run.ckpt", "--checkpoint-seconds",
+                            "0.02"};
+};
+
+TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnAndOtherDataIsRefused) {
+  const Arguments endless = {"--workers", "3", "--epochs", "100000"};
+  Stop(endless);
+  const auto refused = [&](const Arguments& more, const std::string& piece) {
+    const Finished finished = GoOn(more);
+    EXPECT_EQ(finished.code, 6) << finished.err;
+    EXPECT_NE(finished.err.find(piece), std::string::npos) << finished.err;
+  };
+  refused({"--workers", "2", "--codec", "int8"}, "codec");
+  Stop({"--workers", "2", "--epochs", "100000"});
+  Stop({"--epochs", "100000"});
+  const std::string rows = scratch_.Read("sea.csv");
+  scratch_.Write("sea.csv", rows + rows.substr(rows.find('\n', rows.size() / 2) + 1));
+  refused({}, "the data has changed");
+  scratch_.Write("sea.csv", rows);  // written anew, with the same rows
+  Stop(endless);
+}
+
+}  // namespace
+}  // namespace freshet::cli
