@@ -23,7 +23,7 @@ function(freshet_module name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
   if(tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${name} ${ARG_LIBRARIES} short_waits GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE ${name} ${ARG_LIBRARIES} short_waits_always GTest::gtest_main)
     target_compile_options(${name}_test PRIVATE -O1)  # compiles faster by a third; what is tested is as fast as ever
     freshet_tests(${name}_test)
   endif()

@@ -8,10 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
-
-#include "results.h"
+#include <span>
 
 #include "base/stoppable_files.h"
+#include "model/short_waits/short_waits.h"
+#include "results.h"
 
 namespace freshet::cli {
 namespace {
@@ -44,6 +45,18 @@ int ExitCode(Code code) {
     default:
       return 1;
   }
+}
+
+// Is a network perhaps to be computed? A model that is loaded may be one.
+bool MayComputeNetworks(std::span<char*> arguments) {
+  if (arguments.size() < 2) return false;
+  const std::string_view verb = arguments[1];
+  if (verb == "predict" || verb == "evaluate" || verb == "serve") return true;
+  if (verb != "train" && verb != "replay") return false;
+  return std::any_of(arguments.begin() + 2, arguments.end(), [](std::string_view argument) {
+    return argument.starts_with("--model") || argument.starts_with("--from") || argument.starts_with("--config") ||
+           argument.starts_with("-i");
+  });
 }
 
 std::string Overview() {
@@ -95,6 +108,7 @@ void WriteError(std::string_view line) {
 }
 
 int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
+  if (MayComputeNetworks({argv, static_cast<std::size_t>(argc)})) model::WaitShortly(argv);
 #if defined(__AVX2__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     WriteError("freshet: this build needs a processor with AVX2; configure it with -DFRESHET_ARCH=x86-64");

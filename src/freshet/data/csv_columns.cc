@@ -17,15 +17,55 @@ std::uint64_t ColumnSight::once() const {
       std::count_if(texts.begin(), texts.end(), [](const auto& entry) { return entry.second == 1; }));
 }
 
+namespace {
+
+// What a field looks like, for the most frequent ones: told from its characters, without making a number of it.
+enum class Shape { kWhole, kDecimal, kOther };  // 42, 4.2, and whatever wants a closer look (1.234 may be a thousand)
+
+Shape ShapeOf(std::string_view text, double& whole) {
+  constexpr std::size_t kMostDigits = 15;  // what a double holds of any whole number
+  const std::size_t sign = !text.empty() && text[0] == '-' ? 1 : 0;
+  std::size_t point = text.size();
+  std::uint64_t number = 0;
+  if (text.size() == sign || text.size() > sign + kMostDigits) return Shape::kOther;
+  for (std::size_t i = sign; i < text.size(); ++i) {
+    const auto digit = static_cast<unsigned char>(text[i] - '0');
+    if (digit < 10)
+      number = number * 10 + digit;
+    else if (text[i] == '.' && point == text.size() && i > sign)
+      point = i;
+    else
+      return Shape::kOther;
+  }
+  whole = sign == 0 ? static_cast<double>(number) : -static_cast<double>(number);
+  if (point == text.size()) return Shape::kWhole;
+  const std::size_t after = text.size() - point - 1;
+  return after > 0 && after != 3 ? Shape::kDecimal : Shape::kOther;
+}
+
+}  // namespace
+
 void ColumnSight::Add(const HeadFields::Field& field, std::uint64_t line) {
   const std::string_view text = field.text;
   quoted += field.quoted ? 1 : 0;
   double number = 0;
-  if (text.size() == 1 && static_cast<unsigned char>(text[0] - '0') < 10) {  // most of what there is
-    number = text[0] - '0';
+  const auto digit = text.size() == 1 ? static_cast<unsigned char>(text[0] - '0') : 10;
+  if (digit < 10) {  // most of what there is
+    ++values, ++whole, ++numbers_by_point, ++numbers_by_comma;
+    counts = counts && (values == 1 || digit == last + 1);
+    last = digit;
+    return;
+  }
+  const Shape shape = ShapeOf(text, number);
+  if (shape == Shape::kWhole) {
     ++values, ++whole, ++numbers_by_point, ++numbers_by_comma;
     counts = counts && (values == 1 || number == last + 1);
     last = number;
+    return;
+  }
+  if (shape == Shape::kDecimal) {
+    ++values, ++numbers_by_point, ++point_only;
+    counts = false;
     return;
   }
   if (IsMissingNumber(text)) {

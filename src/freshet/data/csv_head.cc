@@ -87,11 +87,13 @@ std::span<const HeadFields::Field> HeadFields::Of(std::string_view line, char de
     while (at < line.size() && IsBlank(line[at]) && line[at] != delimiter) ++at;
     const std::size_t close = at < line.size() && line[at] == '"' ? ClosingQuote(line, at + 1) : std::string_view::npos;
     const bool quoted = close != std::string_view::npos;
-    const std::size_t end = line.find(delimiter, quoted ? close : at);
-    std::string_view text = quoted ? line.substr(at + 1, close - at - 1) : Trim(line.substr(0, end));
+    std::size_t end = quoted ? close : at;
+    while (end < line.size() && line[end] != delimiter) ++end;  // fields are short: a call would take longer
+    std::string_view text = quoted ? line.substr(at + 1, close - at - 1) : line.substr(at, end - at);
+    if (!quoted && !text.empty() && text.back() <= ' ') text = Trim(text);
     if (quoted && text.find('"') != std::string_view::npos) text = undoubled_.emplace_back(Undoubled(text));
     fields_.push_back({text, quoted});
-    if (end == std::string_view::npos) return fields_;
+    if (end == line.size()) return fields_;
     line.remove_prefix(end + 1);
   }
 }

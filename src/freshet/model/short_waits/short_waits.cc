@@ -1,11 +1,11 @@
-// How teams of OpenMP's threads wait. For programs, which link this in by name; a library must not start its user's
-// program once more.
+#include "short_waits.h"
 
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+namespace freshet::model {
 namespace {
 
 // A team of GCC's OpenMP looks for work for some milliseconds after each piece of it, before it sleeps. Pieces are
@@ -14,10 +14,9 @@ namespace {
 // one.
 constexpr char kLooks[] = "300";  // some ten microseconds
 
-// The library reads this when it is loaded, before anything of ours runs, and never again. So the program starts once
-// more, in the same process; whoever has decided how to wait is left alone. That glibc hands a constructor the
-// arguments of main is its own custom.
-__attribute__((constructor)) void WaitShortly(int, char** arguments, char**) {
+}  // namespace
+
+void WaitShortly(char** arguments) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (getauxval(AT_SECURE) != 0) return;  // may be readable by nobody
   char path[4096];                        // not /proc/self/exe itself, which would become the program's name
@@ -27,4 +26,4 @@ __attribute__((constructor)) void WaitShortly(int, char** arguments, char**) {
   execv(path, arguments);  // if it fails, teams wait as they always did
 }
 
-}  // namespace
+}  // namespace freshet::model
