@@ -115,7 +115,13 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
     return 1;
   }
 #endif
+  // Kernels that oneDNN makes keep numbers where the stack should be: a signal has one of its own. (The kernel of the
+  // system hands signals to the first thread, which is this one.)
+  static std::byte stack[64 << 10];
+  const stack_t apart{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&apart, nullptr);
   struct sigaction action {};
+  action.sa_flags = SA_ONSTACK;
   action.sa_handler = OnSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

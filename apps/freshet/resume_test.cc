@@ -28,6 +28,7 @@ class ResumeTest : public testing::Test {
     ASSERT_EQ(finished.code, 143) << finished.err;
     EXPECT_NE(finished.err.find("checkpoint written to run.ckpt"), std::string::npos) << finished.err;
   }
+  bool Exists(const std::string& name) const { return access((scratch_ / name).c_str(), F_OK) == 0; }
   // Which file it is; each one is written anew. 0: none.
   ino_t Checkpoint() const {
     struct stat found {};
@@ -62,6 +63,23 @@ TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnAndOtherDataIsRefused) {
   refused({}, "the data has changed");
   scratch_.Write("sea.csv", rows);  // written anew, with the same rows
   Stop(endless);
+}
+
+// The kernels of recurrent layers keep numbers where the stack should be: a signal must not be put there.
+TEST_F(ResumeTest, ANetworkOfTextStopsWithItsHeapWhole) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "abcdefgh \n"[(i * i + i / 7) % 10];
+  scratch_.Write("text.txt", text);
+  for (int round = 0; round < 3; ++round) {
+    Process process(scratch_,
+                    {"train", "text.txt", "--format", "text", "--model", "char-lstm", "--epochs", "1000", "--threads",
+                     "1", "--quiet", "--checkpoint", Str("text", round), "--checkpoint-seconds", "0.05"},
+                    {});
+    ASSERT_TRUE(process.WaitUntil([&] { return Exists(Str("text", round)); }));
+    kill(process.pid(), SIGTERM);
+    const Finished finished = process.Wait();
+    EXPECT_EQ(finished.code, 143) << finished.err;
+  }
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   // first.
   const bool own = flags.workers.own();  // then readers agreed on it when they were opened
   const bool surveyed = !start.whole && !own && (description.standardise || !description.dictionaries.empty());
-  if (surveyed) TRY(train::SurveyTogether(env, *collectives, train::RowsOf::kOneInput, *source, description));
+  if (surveyed)
+    TRY(train::SurveyTogether(env, *collectives, train::RowsOf::kOneInput, *source, description, door.stop));
   outcome.model = TRY(model::Model::Make(start.config));
   if (view != nullptr) model::network::WarnOfSlowLayers(*outcome.model, door.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));

@@ -121,6 +121,9 @@ Result<std::unique_ptr<fabric::Fabric>> WorkerFlags::Connect(const fabric::Place
   options.shared_memory = shared_memory;
   options.tls = tls;
   options.stop = &door.stop;
+  if (place.rank == 0 && !announce.empty() && !announce.starts_with("fd:") && door.files.Exists(announce) &&
+      !door.files.IsDevice(announce))
+    TRY(door.files.Remove(announce));  // of an earlier run: nobody listens there
   if (place.rank == 0 && !announce.empty())
     options.listening = [&](int port) { return Announce(door.files, announce, place.rendezvous, port); };
   auto connected = fabric::TcpFabric::Connect(options, door.clock);

@@ -7,7 +7,7 @@
 namespace freshet::train {
 
 Result<void> SurveyTogether(const base::Env& env, fabric::Collectives& collectives, RowsOf whose,
-                            data::RowSource& source, data::Description& description) {
+                            data::RowSource& source, data::Description& description, const std::atomic<bool>& stop) {
   strategy::Survey survey;
   survey.first_met.resize(description.dictionaries.size());
   const auto note = [&](const data::Position& where) {
@@ -17,6 +17,8 @@ Result<void> SurveyTogether(const base::Env& env, fabric::Collectives& collectiv
   note({});  // those of an earlier model come first
   if (description.standardise) survey.moments = data::Moments(description.moments.columns());
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
+    if (stop.load(std::memory_order_relaxed))
+      return Error{Code::kStopped, "stopped while names and moments were looked for, before training"};
     note(rows.begin);
     if (description.standardise) Standardise(survey.moments, rows);
     return {};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "base/env.h"
 #include "data/description.h"
 #include "data/source.h"
@@ -18,9 +20,9 @@ enum class RowsOf {
 // description is then the same for all, and knows every name (strategy/merge_descriptions.h). `source` was opened for
 // the description and makes it grow; it is at its beginning again afterwards.
 //
-// All call it together. Failure: as the source's (a bad row) and the fabric's.
+// All call it together. Failure: as the source's (a bad row) and the fabric's; kStopped after *stop.
 Result<void> SurveyTogether(const base::Env& env, fabric::Collectives& collectives, RowsOf whose,
-                            data::RowSource& source, data::Description& description);
+                            data::RowSource& source, data::Description& description, const std::atomic<bool>& stop);
 
 // Gives every name that the description knows its place in the model, so that it is the same for all workers, whoever
 // meets it first.

@@ -138,7 +138,7 @@ class Trainer {
   Result<void> JoinEvaluation(Evaluation& evaluation);
   std::string RankPath(const std::string& path) const;
   std::string PartPath(std::uint64_t step) const;
-  Result<void> SavePart();
+  Result<void> SavePart(std::uint64_t step);
   Result<void> LoadPart(const data::TensorFile& part);
   Result<void> LoadOptimizer(const data::TensorFile& file);
   Result<std::vector<double>> CountTogether();

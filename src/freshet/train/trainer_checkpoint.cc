@@ -71,11 +71,17 @@ Result<void> Trainer::SaveCheckpoint() {
   std::vector<double> seen = TRY(CountTogether());
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();
-  if (together != nullptr) TRY(SavePart());
+  // Workers who learn alone in between have made different numbers of updates: all go by rank 0's.
+  std::uint64_t step = optimizer_.step();
+  if (together != nullptr) {
+    const double first = together->rank() == 0 ? static_cast<double>(step) : 0;
+    step = static_cast<std::uint64_t>(TRY(together->Sum({first}))[0]);
+    TRY(SavePart(step));
+  }
   if (together == nullptr || together->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
   if (together != nullptr) TRY(together->Barrier());  // from here on nobody will ask for what was there before
   s.checkpointed = env_.clock.Now();
-  RemoveLeftovers(optimizer_.step(), When::kSaved);
+  RemoveLeftovers(step, When::kSaved);
   return {};
 }
 

@@ -108,10 +108,11 @@ bool Trainer::Interchangeable() const {
 
 // What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint names their
 // step, so that whatever is killed when, the checkpoint that is there has its parts.
-Result<void> Trainer::SavePart() {
+Result<void> Trainer::SavePart(std::uint64_t step) {
   State& s = *state_;
   TRY(options_.strategy->Settle());
-  data::Metadata metadata = {{"format", "freshet checkpoint part 2"}, {"counts", s.Counts()}};
+  data::Metadata metadata = {
+      {"format", "freshet checkpoint part 2"}, {"counts", s.Counts()}, {"step", Str(optimizer_.step())}};
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   std::vector<std::uint32_t> offsets;
@@ -127,7 +128,7 @@ Result<void> Trainer::SavePart() {
     where = s.source->RowsWhere();
     tensors.push_back({"where", data::DType::kF64, {where.size()}, std::as_bytes(std::span<const double>(where))});
   }
-  TRY(base::WriteAtomic(env_.files, PartPath(optimizer_.step()),
+  TRY(base::WriteAtomic(env_.files, PartPath(step),
                         [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
   return options_.strategy->Barrier();
 }
@@ -138,6 +139,7 @@ Result<void> Trainer::LoadPart(const data::TensorFile& part) {
     return Error{Code::kCorrupt, Str(PartPath(optimizer_.step()), ": ", why, "; use --fresh to start over")};
   };
   if (!s.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
+  optimizer_.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));
   TRY(options_.strategy->Load(part));
   TRY(model::LoadBlocks(part, model::Part::kRows, "state.", optimizer_.state()));
   if (ReadsAll()) return {};

@@ -100,6 +100,21 @@ TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
   }
 }
 
+TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedThoughSomeHaveMadeMoreUpdates) {
+  for (const bool whole : {true, false}) {
+    SCOPED_TRACE(whole ? "of all rows" : "of their own");
+    Plan plan = Sparse(80);
+    plan.optimizer.kind = "adam";  // which goes by the number of updates
+    plan.optimizer.schedule = {"constant", 0.05};
+    plan.strategy.kind = "average";
+    plan.strategy.every = 5;
+    plan.strategy.whole = whole;
+    plan.train.batch = 3;  // single rows: the last five of an epoch are not shared out equally
+    plan.train.epochs = 3;
+    StopHereAndThere(3, plan, 8);
+  }
+}
+
 TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithRowsOfTheirOwn) {
   for (const bool shuffle : {false, true}) {
     SCOPED_TRACE(shuffle ? "shuffled" : "in order");
