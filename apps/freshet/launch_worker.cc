@@ -52,7 +52,7 @@ struct Streams {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked to be told
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM, SIGPIPE}) std::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -58,8 +58,6 @@ void LauncherWatch::Watch() {
   const auto over = [this] { return over_; };
   while (!wake_.wait_for(lock, kLookEvery, over)) {
     if (LauncherIsThere()) continue;
-    std::signal(SIGPIPE,
-                SIG_IGN);  // what we say went to the launcher; that it cannot must not end us before all is kept
     WriteError(Str("freshet: the launcher (process ", launcher_, ") is gone; stopping"));
     kill(getpid(), SIGTERM);
     if (wake_.wait_for(lock, kToEnd, over)) return;

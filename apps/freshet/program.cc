@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,15 @@ void WriteError(std::string_view line) {
   (void)!write(2, text.data(), text.size());
 }
 
+namespace {
+
+bool NobodyTakesResults() {
+  pollfd out{.fd = 1, .events = 0, .revents = 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
 int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
   if (MayComputeNetworks({argv, static_cast<std::size_t>(argc)})) model::WaitShortly(argv);
 #if defined(__AVX2__)
@@ -125,6 +135,7 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
   action.sa_handler = OnSignal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // who stops listening to progress does not end what is learned
 
   base::StoppableFiles files(g_stop);
   base::SystemClock clock;
@@ -141,6 +152,10 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
   Door door{files, clock, log, faults, g_stop, {argv + 1, argv + argc}, std::move(connect_mpi)};
   const auto result = Run(door, door.arguments);
   if (result.ok()) return door.exit_code;
+  if (result.error().code == Code::kIo && NobodyTakesResults()) {  // as every program ends that a pipe was closed on
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
   for (const std::string_view line : Split(result.error().text, '\n')) WriteError(Str("freshet: ", line));
   const int exit_code = door.exit_code != 0 ? door.exit_code : ExitCode(result.error().code);
   // A closed pipe cannot take it; the exit code says the same.

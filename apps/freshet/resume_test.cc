@@ -65,6 +65,17 @@ TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnAndOtherDataIsRefused) {
   Stop(endless);
 }
 
+TEST_F(ResumeTest, WhoStopsListeningToProgressDoesNotEndTrainingAndWhoStopsTakingResultsDoes) {
+  const auto code_of = [&](const std::string& command, const std::string& pipe) {
+    Process(scratch_, {"-c", Str("{ ", Binary(), " ", command, "; echo $? > code; } ", pipe)}, {.program = "/bin/sh"})
+        .Wait();
+    return scratch_.Read("code");
+  };
+  EXPECT_EQ(code_of("train sea.csv --epochs 3000 --batch 8 -o m.model", "2>&1 >/dev/null | head -n 1 >/dev/null"),
+            "0\n");
+  EXPECT_EQ(code_of("predict -i m.model sea.csv sea.csv sea.csv sea.csv", "| head -n 1 >/dev/null"), "141\n");
+}
+
 // The kernels of recurrent layers keep numbers where the stack should be: a signal must not be put there.
 TEST_F(ResumeTest, ANetworkOfTextStopsWithItsHeapWhole) {
   std::string text;
