@@ -84,7 +84,7 @@ Result<void> Labels::Settle(const std::vector<std::string>& seen) {
                  Str("a two-class loss needs two label values, found ", names.size(), names.empty() ? "" : ": ",
                      Join({names.begin(), names.begin() + std::min<long>(static_cast<long>(names.size()), 8)}, ", "),
                      "; use --positive LABEL for one class against the rest, --loss softmax for several classes, "
-                     "or --classes A,B to name the two")};
+                     "--classes A,B to name the two, or --loss squared to predict numbers")};
   return {};
 }
 
