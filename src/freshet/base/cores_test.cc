@@ -42,8 +42,8 @@ TEST_F(CoresTest, HaveNoQuotaWhereNothingSaysSo) {
 }
 
 TEST_F(CoresTest, AreLimitedByTheGroupsQuota) {
-  Groups(kSecond, "0::/user.slice/work\n");
-  Write("sys/fs/cgroup/user.slice/work/cpu.max", "150000 100000\n");
+  Groups(kSecond, "0::/user.slice/job\n");
+  Write("sys/fs/cgroup/user.slice/job/cpu.max", "150000 100000\n");
   EXPECT_EQ(Quota(), 1.5);
 }
 
