@@ -60,8 +60,8 @@ void ModelFlags::RegisterLearning(base::Settings& settings) {
   auto optimizers = WithAuto(optimize::Optimizer::Kinds());
   if (!replay) optimizers.emplace_back("lbfgs");
   settings.Add("optimizer", &optimizer,
-               Str("update rule (auto: adaptive",
-                   replay ? ")" : "; adagrad for standardised tables and fm; sgd for factorization)"),
+               Str("update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for ",
+                   replay ? "networks)" : "factorization)"),
                {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
   settings.Add("schedule", &schedule,
@@ -122,14 +122,13 @@ void ModelFlags::SettleDefaults(const data::Description& description) {
   // Standardised columns have one scale already; other features get the rule that does not mind theirs.
   const bool one_scale = model == "fm" || (description.dense && description.standardise);
   if (optimizer == "auto") {
-    optimizer = factorization ? "sgd" : (one_scale ? "adagrad" : "adaptive");
+    optimizer = one_scale ? "adagrad" : "adaptive";
+    if (factorization && use == Use::kTraining) optimizer = "sgd";          // what has no end wants rates that settle
     if (IsNetwork()) optimizer = use == Use::kReplay ? "sgd" : "momentum";  // single rows pull too hard for momentum
     if (model == "char-lstm" && use == Use::kTraining) {  // its gradients differ by orders of magnitude
       optimizer = "adam";
       if (rate == 0) rate = 0.005;
     }
-    if (use == Use::kReplay && !IsNetwork())
-      optimizer = "adaptive";  // rates that settle by themselves, for what has no end
   }
   if (l2 < 0) l2 = factorization ? FactorDecay(use) : 0;
   if (rate > 0) return;

@@ -45,7 +45,8 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Group("Stream");
   settings.Add("order", &order, "of arrival (auto: ratings by time, others as they come)",
                {.value = "WHICH", .choices = {"auto", "file", "time", "shuffle"}});
-  settings.Add("initial", &replay.course.initial, "share of the rows that trains the first model",
+  settings.Add("initial", &replay.course.initial,
+               "share of the rows that trains the first model (0: it begins with nothing)",
                {.value = "X", .least = 0, .most = 1});
   settings.Add("initial-epochs", &replay.initial_epochs, "passes over them (0: 12 for factorization, 2 for others)",
                {.value = "N", .least = 0});
@@ -177,14 +178,17 @@ std::vector<Line> Lines(const deploy::ReplayReport& report) {
   return lines;
 }
 
+std::string Epochs(int count) { return Str(count, count == 1 ? " epoch" : " epochs"); }
+
 std::string Title(const ReplayFlags& flags, const deploy::Stream& stream) {
   const deploy::ReplayOptions& replay = flags.replay;
   return Str(Grouped(stream.size()), " rows, ", flags.learning.model, ", ", flags.learning.optimizer, " at rate ",
              flags.learning.rate, flags.learning.l2 > 0 ? Str(", l2 ", flags.learning.l2) : "", ", ",
-             replay.initial_epochs, replay.initial_epochs == 1 ? " epoch" : " epochs", " over the first ",
-             Fixed(100 * replay.course.initial, 0), " %, ", flags.recipe, " iterations every ",
-             replay.deployment.schedule.max_buffer_size, " rows, retrainings of ", flags.retrain_epochs,
-             flags.retrain_epochs == 1 ? " epoch" : " epochs",
+             replay.course.initial == 0
+                 ? "begun with nothing"
+                 : Str(Epochs(replay.initial_epochs), " over the first ", Fixed(100 * replay.course.initial, 0), " %"),
+             ", ", flags.recipe, " iterations every ", replay.deployment.schedule.max_buffer_size,
+             " rows, retrainings of ", Epochs(flags.retrain_epochs),
              replay.course.test_rows > 0 ? Str(", tested on ", Grouped(replay.course.test_rows)) : "",
              replay.seeds > 1 ? Str(", ", replay.seeds, " seeds") : "");
 }

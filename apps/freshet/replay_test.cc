@@ -51,10 +51,45 @@ TEST_F(ReplayVerb, PrintsATableAndDrawsCurves) {
   const Finished finished =
       Run({"sea.csv", "--compare", "velox,continuous", "--tune", "--curve", "curve.svg", "--seeds", "2"});
   EXPECT_EQ(finished.code, 0) << finished.err;
-  for (const char* const piece : {"3,000 rows, linear, adaptive", "light iterations every 15 rows", "steps/velox",
-                                  "continuous", "±", "curve.svg"})
+  for (const char* const piece :
+       {"3,000 rows, linear, adagrad", "light iterations every 15 rows", "steps/velox", "continuous", "±", "curve.svg"})
     EXPECT_NE(finished.out.find(piece), std::string::npos) << piece << "\n" << finished.out;
   EXPECT_TRUE(scratch_.Read("curve.svg").starts_with("<svg"));
+}
+
+TEST_F(ReplayVerb, ChoosesTheUpdateRuleAsTrainDoes) {
+  Generate("sea", 300, "sea.csv");
+  std::string table, sparse;
+  for (int i = 0; i < 300; ++i) {
+    table += Str(i % 7, i % 3 == 0 ? ",Rome," : ",Oslo,", i % 3 == 0 ? "yes\n" : "no\n");
+    sparse += Str(i % 2 == 0 ? "1 " : "-1 ", 1 + i % 5, ":1\n");
+  }
+  scratch_.Write("table.csv", table);
+  scratch_.Write("sparse.svm", sparse);
+  Generate("ratings", 600, "ratings.dat");
+  for (const auto& [data, rule] : std::vector<std::pair<std::string, std::string>>{{"sea.csv", "adagrad"},
+                                                                                   {"table.csv", "adaptive"},
+                                                                                   {"sparse.svm", "adaptive"},
+                                                                                   {"ratings.dat", "adaptive"}}) {
+    const Finished finished = Run({data, "--method", "baseline+"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_NE(finished.out.find(Str(", ", rule, " at rate ")), std::string::npos) << data << "\n" << finished.out;
+  }
+}
+
+TEST_F(ReplayVerb, BeginsWithNothingWhenToldTo) {
+  Generate("sea", 4000, "sea.csv");
+  const Json cold = WithoutTimes(Run({"sea.csv", "--initial", "0", "--json"}));
+  EXPECT_EQ(cold["initial_rows"], 0);
+  for (const Json& run : cold["runs"]) {
+    SCOPED_TRACE(run["method"]);
+    if (run["method"] == "baseline")
+      EXPECT_EQ(run["steps"], 0);
+    else
+      EXPECT_LT(run["error"], 0.2);
+  }
+  const Finished finished = Run({"sea.csv", "--initial", "0"});
+  EXPECT_NE(finished.out.find("begun with nothing"), std::string::npos) << finished.out;
 }
 
 TEST_F(ReplayVerb, RefusesWhatItCannotDoInOneClearLine) {
@@ -64,6 +99,8 @@ TEST_F(ReplayVerb, RefusesWhatItCannotDoInOneClearLine) {
       {{"sea.csv", "--compare", "velox,best"},
        "method 'best': expected one of static, baseline, baseline+, velox, continuous"},
       {{"sea.csv", "--order", "time"}, "the rows have no times to order them by; name the column with --time-column"},
+      {{"sea.csv", "--initial", "0", "--tune"},
+       "--tune looks at the initial part of the rows, of which --initial 0 leaves none"},
       {{"sea.csv", "--test-rows", "100"}, "100 rows to test on, of 100 there are"},
   };
   for (const auto& [arguments, line] : cases) {

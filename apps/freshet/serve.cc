@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/metrics.h"
+#include "cold_flags.h"
 #include "deploy_flags.h"
 #include "model/network/network.h"
 #include "model_flags.h"
@@ -28,10 +29,7 @@ struct ServeFlags {
   double period = 0, p99_target = 0.01, drain = 0;
   ModelFlags learning{ModelFlags::Use::kReplay};
   DeployFlags deploy;
-  // a model that starts with nothing
-  std::string cold, kind = "linear", loss = "logistic", classes;
-  std::uint64_t features = 0, factors = 40;
-  bool scale_target = true;
+  ColdFlags cold;
 
   void Register(base::Settings& settings);
 };
@@ -42,14 +40,7 @@ void ServeFlags::Register(base::Settings& settings) {
                {.letter = 'm', .value = "NAME=FILE", .positional = true});
   settings.Add("state", &state, "where journals and versions are kept; the next start goes on from there",
                {.value = "DIR"});
-  settings.Add("cold", &cold, "also serve a model of this name that starts with no data", {.value = "NAME"});
-  settings.Add("kind", &kind, "of the cold model", {.value = "KIND", .choices = {"linear", "factorization"}});
-  settings.Add("loss", &loss, "of a cold linear model", {.value = "NAME", .choices = model::LossNames()});
-  settings.Add("features", &features, "numbers a row of a cold linear model (0: sparse rows)", {.value = "N"});
-  settings.Add("classes", &classes, "labels of a cold model, comma-separated (default 0,1)", {.value = "A,B"});
-  settings.Add("scale-target", &scale_target,
-               "a cold model learns numbers centred and scaled, as the first thousand show them");
-  settings.Add("factors", &factors, "of a cold factorization", {.letter = 'k', .value = "N", .least = 1, .most = 4096});
+  cold.Register(settings);
   settings.Group("Learning");
   settings.Add("method", &method, "how models are kept up to date",
                {.value = "NAME", .choices = deploy::MethodNames()});
@@ -88,52 +79,14 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
 }
 
-// A model that has seen nothing, as the flags describe it.
-Result<model::TrainedModel> ColdModel(const ServeFlags& flags, optimize::Memory& memory) {
-  model::ModelConfig config;
-  data::Description description;
-  config.kind = flags.kind;
-  config.factors = flags.factors;
-  config.seed = flags.learning.seed;
-  if (flags.kind == "factorization") {
-    config.loss = "squared";
-    description.format = "ratings";
-    description.delimiter = "::";
-    description.labels.kind = data::Labels::Kind::kReal;
-    description.dictionaries.resize(2);
-  } else {
-    config.loss = flags.loss;
-    description.labels.kind = TRY(model::FindLoss(flags.loss))->task();
-    description.format = flags.features > 0 ? "csv" : "libsvm";
-    config.dense = description.dense = description.standardise = flags.features > 0;
-    config.features = description.features = flags.features;
-    for (std::uint64_t f = 0; f < flags.features; ++f)
-      description.columns.push_back({Str("x", f + 1), data::Column::Kind::kNumber});
-    if (flags.features > 0) {
-      description.columns.push_back({"label", data::Column::Kind::kLabel});
-      description.moments = data::Moments(flags.features);
-      description.delimiter = ",";
-    }
-    if (description.labels.kind != data::Labels::Kind::kReal) {
-      const std::string names = flags.classes.empty() ? "0,1" : flags.classes;
-      for (const std::string_view name : Split(names, ',')) description.labels.names.emplace_back(Trim(name));
-      if (description.labels.kind == data::Labels::Kind::kClasses) config.classes = description.labels.names.size();
-      if (description.labels.kind == data::Labels::Kind::kBinary && description.labels.names.size() != 2)
-        return Error{Code::kInvalid, "--classes: a loss of two classes wants two labels"};
-    }
-    description.labels.Index();
-  }
-  auto model = TRY(model::Model::Make(config));
-  if (flags.scale_target && model->WantsScaledLabels()) description.target = data::Target::Moving();
-  auto parameters = TRY(model->NewParameters(memory));
-  return model::TrainedModel{std::move(model), std::move(parameters), std::move(description), {}};
-}
-
-Result<deploy::DeploymentOptions> OptionsFor(const base::Settings& settings, const ServeFlags& flags,
-                                             const std::string& name, const model::TrainedModel& trained) {
+Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Settings& settings,
+                                             const ServeFlags& flags, const std::string& name,
+                                             const model::TrainedModel& trained) {
   deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->config()));
   ModelFlags learning = flags.learning;
   learning.model = trained.model->config().kind;
+  if (learning.optimizer == "auto")  // what another rule has summed up would be lost
+    learning.optimizer = deploy::OptimizerKept(files, Str(flags.state, "/", name, "/versions")).value_or("auto");
   learning.SettleDefaults(trained.description);
   if (learning.schedule == "auto") learning.schedule = "constant";
   options.optimizer = learning.Optimizer();
@@ -184,7 +137,8 @@ Result<std::vector<Named>> LoadAll(Door& door, const ServeFlags& flags, optimize
     }
     all.push_back({name, TRY(model::LoadModel(door.files, path, memory)), own});
   }
-  if (!flags.cold.empty()) all.push_back({flags.cold, TRY(ColdModel(flags, memory)), method});
+  if (!flags.cold.name.empty())
+    all.push_back({flags.cold.name, TRY(flags.cold.Make(door.files, door.log, memory, flags.learning.seed)), method});
   for (const auto& served : all) model::network::WarnOfSlowLayers(*served.trained.model, door.log);
   if (all.empty())
     return Error{Code::kInvalid,
@@ -294,7 +248,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   }
   serve::Api api(api_options, door.files, door.clock, metrics, slow);
   for (Named& named : TRY(LoadAll(door, flags, memory))) {
-    deploy::DeploymentOptions options = TRY(OptionsFor(settings, flags, named.name, named.trained));
+    deploy::DeploymentOptions options = TRY(OptionsFor(door.files, settings, flags, named.name, named.trained));
     options.method = named.method;
     deploy::Deployment::Doors doors{api.readers(), serve::Api::CompanionFor(*named.trained.model), &writer, &trainer};
     auto deployment = TRY(
@@ -343,6 +297,7 @@ extern const Verb kServe = {
     "  freshet serve ctr.model                                 http://127.0.0.1:8080/ shows how it does\n"
     "  freshet serve a=one.model b:velox=two.model --state /var/lib/freshet --durability always\n"
     "  freshet serve --cold clicks --features 28                starts with no data\n"
+    "  freshet serve --cold visits --columns age,income,city:category,day:date --classes no,yes\n"
     "  curl -H 'Content-Type: application/json' localhost:8080/v2/models/ctr/infer \\\n"
     "    -d '{\"inputs\":[{\"name\":\"x\",\"shape\":[1,3],\"datatype\":\"FP32\",\"data\":[1,2,3]}]}'\n"
     "  curl -H 'Content-Type: application/json' localhost:8080/v2/models/ctr/learn \\\n"

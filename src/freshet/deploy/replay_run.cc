@@ -196,6 +196,7 @@ Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& option
   std::vector<std::uint64_t> arrivals = course.Trained(0, end);
   const auto began = env.clock.Now();
   ReplayStart start = TRY(NewStart(options, memory, course, arrivals, seed));
+  if (arrivals.empty()) return start;  // it begins with nothing
   base::Random random(seed, "initial training");
   Shuffle(arrivals, random);
   LocalRuntime runtime;

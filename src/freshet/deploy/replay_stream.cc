@@ -62,8 +62,8 @@ Result<Course> Course::Make(const Stream& stream, const Options& options) {
   const std::size_t rows = stream.size();
   if (options.order == Order::kTime && stream.rows.times.size() != rows)
     return Error{Code::kInvalid, "the rows have no times to order them by; name the column with --time-column"};
-  if (!(options.initial > 0 && options.initial < 1))
-    return Error{Code::kInvalid, Str("initial part ", options.initial, ": expected a share between 0 and 1")};
+  if (!(options.initial >= 0 && options.initial < 1))
+    return Error{Code::kInvalid, Str("initial part ", options.initial, ": expected a share from 0 to below 1")};
   Course course(stream);
   course.order_ = Arrange(stream, options.order, options.seed);
   course.initial_ = static_cast<std::size_t>(options.initial * static_cast<double>(rows));
@@ -73,7 +73,8 @@ Result<Course> Course::Make(const Stream& stream, const Options& options) {
   base::Random random(options.seed, "test rows");
   LazyShuffle shuffle(rows, options.test_rows);
   for (std::uint64_t i = 0; i < options.test_rows; ++i) course.tested_[shuffle.Next(random)] = true;
-  if (course.Trained(0, course.initial_).empty() || course.Trained(course.initial_, rows).empty())
+  const bool begins = options.initial == 0 || !course.Trained(0, course.initial_).empty();
+  if (!begins || course.Trained(course.initial_, rows).empty())
     return Error{Code::kBadInput, Str(rows, " rows are too few: there must be some to begin with and some to arrive")};
   if (stream.ratings()) course.Renumber();
   return course;

@@ -44,7 +44,7 @@ class Course : public History {
   struct Options {
     Order order = Order::kAuto;
     std::uint64_t test_rows = 0;  // drawn uniformly, never trained on
-    double initial = 0.1;         // the share that comes before the first arrival
+    double initial = 0.1;         // the share that comes before the first arrival; 0: nothing does
     std::uint64_t seed = 1;
   };
   static Result<Course> Make(const Stream& stream, const Options& options);

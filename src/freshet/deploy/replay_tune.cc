@@ -194,6 +194,8 @@ class Tuner {
 
 Result<Tuning> Tune(const ReplayOptions& options, const Stream& stream) {
   TRY(options.Validate());
+  if (options.course.initial == 0)
+    return Error{Code::kInvalid, "--tune looks at the initial part of the rows, of which --initial 0 leaves none"};
   Course::Options course_options = options.course;
   course_options.seed = options.seed;
   const Course course = TRY(Course::Make(stream, course_options));

@@ -205,4 +205,15 @@ Result<void> Versions::Prune(std::size_t keep) {
   return {};
 }
 
+std::optional<std::string> OptimizerKept(base::Files& files, const std::string& directory) {
+  const auto paths = FilesIn(files, directory, ".model");
+  if (!paths.ok()) return std::nullopt;
+  for (auto path = paths.value().rbegin(); path != paths.value().rend(); ++path) {  // the newest first
+    const auto file = data::TensorFile::Read(files, *path);
+    if (!file.ok()) continue;
+    if (auto name = file.value().Meta("optimizer"); name.ok()) return std::move(name).value();
+  }
+  return std::nullopt;
+}
+
 }  // namespace freshet::deploy

@@ -68,4 +68,7 @@ class Versions {
   std::map<std::uint64_t, std::uint64_t> held_;  // by the record that needs it
 };
 
+// The update rule whose sums the newest version in a directory holds; nothing when there is no version to read.
+std::optional<std::string> OptimizerKept(base::Files& files, const std::string& directory);
+
 }  // namespace freshet::deploy
