@@ -347,6 +347,8 @@ Situation Deployment::SituationNow() const {
   situation.p99_seconds = load_p99_.load(std::memory_order_relaxed);
   situation.predictions_per_second = load_rate_.load(std::memory_order_relaxed);
   situation.history = data_->end();
+  situation.drawable = data_->drawable();
+  situation.unvisited = data_->unvisited();
   situation.error = quality_.recent;
   return situation;
 }

@@ -196,10 +196,11 @@ class Deployment {
   void PostCommand(Command command);
   void PostJob();
   void RunJob(Job& job);
+  Result<WorkReport> Train(Job& job);
   Result<void> CatchUp(Job& job, std::uint64_t to, optimize::RowSets* touched);
   bool FinishJob();
   void DropJob();
-  void TellScheduler(double loss);
+  void TellScheduler(double loss, std::uint64_t rows);
   void InBackground(std::function<void()> task);
   Result<void> KeepVitals(const VersionInfo& info, const std::string& vitals);
   void StartIteration(Reason reason);

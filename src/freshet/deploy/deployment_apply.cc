@@ -40,7 +40,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
     quality_.Add(error);
     if (drift_->Add(error) == Drift::kDrift) {
       drift_found_ = true;
-      drift_from_ = data_->end() + 1 - std::min(drift_->since(), data_->end() + 1);
+      drift_from_ = data_->ObservationBefore(drift_->since());
     }
     data_->Observe(task_ == data::Labels::Kind::kAuto ? 0 : model_->loss().Evaluate(scores, rows.labels[r], deltas));
   }
@@ -118,7 +118,11 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
                   json.at("rate"),
                   json.at("per_arrival"),
                   json.at("buffer_share"),
-                  json.at("most_sample")};
+                  json.at("most_sample"),
+                  json.value("least_sample", std::uint64_t{0}),
+                  json.value("sets", false)};
+  if (job->retrain || take.sets) job->sets_end = data_->end();
+  if (!job->retrain && take.sets) job->unvisited = data_->TakeUnvisited(take);
   job->numbers = job->retrain ? data_->TakeEverything(take.seed, take.first) : data_->TakeIteration(take);
   if (job->retrain) {
     job->state = TRY(models_->NewState());
@@ -141,7 +145,9 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
 Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
   if (job_ == nullptr || job_->start != json.at("start").get<std::uint64_t>()) return {};
-  if (!json.at("published").get<bool>()) {
+  const bool published = json.at("published");
+  if (published || !json.value("stopped", false)) data_->Visited(job_->sets_end);  // what failed would fail again
+  if (!published) {
     DropJob();
     const std::lock_guard lock(stats_mutex_);
     ++stats_.given_up;
@@ -161,7 +167,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
     since_retraining_ = 0;
     error_after_retraining_ = quality_.recent;
   }
-  TellScheduler(job.report.loss);
+  TellScheduler(job.report.loss, job.report.rows);
   {
     const std::lock_guard lock(stats_mutex_);
     stats_.iteration_rows += job.report.rows;
@@ -259,7 +265,7 @@ Result<void> Deployment::ApplyDataset(const std::string& text) {
   datasets_.push_back(text);
   const std::uint64_t rows = json.at("rows");
   TRY(log_->Adopt(Str(options_.directory, "/datasets/", json.at("file").get<std::string>()), json.at("first"), rows));
-  for (std::uint64_t r = 0; r < rows; ++r) data_->Observe(1);
+  data_->Join(json.at("first"), rows);
   return {};
 }
 

@@ -50,14 +50,19 @@ bool Deployment::GoOnStarting() {
     return true;
   }
   const bool keep = versions_ != nullptr && env_.clock.Now() - last_version_ >= VersionGap();
-  const Take take = data_->Plan(base::Hash64(options_.seed ^ (log_->next_sequence() << 20)), log_->first());
+  const Reason why = starting_->reason;
+  const bool quiet = why == Reason::kAsked || why == Reason::kPeriod || why == Reason::kIdle;
+  const Take take = data_->Plan(base::Hash64(options_.seed ^ (log_->next_sequence() << 20)), log_->first(),
+                                quiet ? Pace::kQuiet : Pace::kArrivals);
   const std::string plan = Json({{"kind", retrain ? "retrain" : "iterate"},
-                                 {"reason", Text(starting_->reason)},
+                                 {"reason", Text(why)},
                                  {"seed", take.seed},
                                  {"rate", take.rate},
                                  {"per_arrival", take.per_arrival},
                                  {"buffer_share", take.buffer_share},
                                  {"most_sample", take.most_sample},
+                                 {"least_sample", take.least_sample},
+                                 {"sets", take.sets},
                                  {"scale", retrain ? 1.0 : options_.iteration_scale},
                                  {"passes", retrain ? options_.retrain_epochs : 1},
                                  {"first", take.first},
@@ -83,12 +88,23 @@ void Deployment::PostJob() {
   });
 }
 
+// Rows of data sets first, as new ones, then those of the buffer and the history.
+Result<WorkReport> Deployment::Train(Job& job) {
+  WorkReport joined;
+  if (!job.unvisited.empty())
+    joined = TRY(runtime_.Run(*model_, *job.state, *log_, {job.unvisited, 1, 1, job.seed, &job.stop, /*fresh=*/true}));
+  WorkReport drawn =
+      TRY(runtime_.Run(*model_, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
+  if (joined.rows == 0) return drawn;
+  const auto a = static_cast<double>(joined.rows), b = static_cast<double>(drawn.rows);
+  return WorkReport{joined.rows + drawn.rows, (a * joined.loss + b * drawn.loss) / (a + b)};
+}
+
 // Trains the copy, keeps it as a version if it is to be, and lets it learn what has come meanwhile.
 void Deployment::RunJob(Job& job) {
   const auto work = [&]() -> Result<void> {
     const auto started = env_.clock.Now();
-    job.report =
-        TRY(runtime_.Run(*model_, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
+    job.report = TRY(Train(job));
     job.seconds = base::Seconds(env_.clock.Now() - started);
     if (job.keep && !versions_->Find(job.start)) {
       const auto saving = env_.clock.Now();
@@ -143,7 +159,7 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
 bool Deployment::FinishJob() {
   Json json = {{"start", job_->start}, {"published", !job_->error.has_value()}};
   if (job_->error)
-    json["reason"] = job_->error->text;
+    json["reason"] = job_->error->text, json["stopped"] = job_->error->code == Code::kStopped;
   else
     json["rows"] = job_->report.rows, json["loss"] = job_->report.loss, json["seconds"] = job_->seconds;
   const std::string text = Dump(json);
@@ -164,12 +180,12 @@ void Deployment::DropJob() {
   if (job_ == nullptr) return;
   job_->stop.store(true, std::memory_order_relaxed);
   job_ = nullptr;
-  TellScheduler(std::numeric_limits<double>::quiet_NaN());
+  TellScheduler(std::numeric_limits<double>::quiet_NaN(), 0);
 }
 
-void Deployment::TellScheduler(double loss) {
+void Deployment::TellScheduler(double loss, std::uint64_t rows) {
   (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
-  scheduler_.OnFinish(env_.clock.Now(), loss);
+  scheduler_.OnFinish(env_.clock.Now(), loss, rows);
 }
 
 // What is kept of a replay is kept at once: later records may need it.

@@ -41,7 +41,9 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
     log_ = std::move(opened);
     versions_ = TRY(Versions::Open(env_, options_.directory + "/versions"));
   }
-  data_ = TRY(DataManager::Make(options_.data, *log_));
+  DataOptions data = options_.data;
+  if (options_.schedule.max_buffer_size > 0) data.quiet_rows = options_.schedule.max_buffer_size;
+  data_ = TRY(DataManager::Make(data, *log_));
   models_ = std::make_unique<ModelManager>(*model_, start.description, options_.optimizer, memory_, doors_.readers,
                                            doors_.companion);
   TRY(models_->Begin(&start.parameters));
@@ -243,6 +245,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
       datasets_.push_back(dataset);
       TRY(log_->Adopt(Str(options_.directory, "/datasets/", set.at("file").get<std::string>()), set.at("first"),
                       set.at("rows")));
+      data_->NoteJoined(set.at("first"), set.at("rows"));
     }
     versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>(), version);
   } catch (const Json::exception& problem) {

@@ -50,6 +50,8 @@ struct Deployment::Job {
   double scale = 1;
   std::uint64_t seed = 1;
   std::vector<std::uint64_t> numbers;
+  std::vector<std::uint64_t> unvisited;  // of data sets: learned first, as rows that are new
+  std::uint64_t sets_end = 0;            // sets that begin before this number are visited by it
   VersionInfo info;
   data::Description description;  // as of the start
   std::unique_ptr<State> state;

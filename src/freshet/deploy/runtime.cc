@@ -24,7 +24,7 @@ Result<WorkReport> LocalRuntime::Run(const model::Model& model, State& state, co
         return Error{Code::kStopped, "the iteration was given up"};
       rows_.ClearRows();
       TRY(history.Read(std::span(order).subspan(begin, std::min(kBlock, order.size() - begin)), rows_));
-      loss += TRY(state.Repeat(model, rows_, work.scale, scores_));
+      loss += TRY(work.fresh ? state.Learn(model, rows_, scores_) : state.Repeat(model, rows_, work.scale, scores_));
       rows += static_cast<double>(rows_.size());
       report.rows += rows_.size();
     }

@@ -16,6 +16,7 @@ struct Work {
   double scale = 1;        // of the learning rate
   std::uint64_t seed = 1;  // of the order of later passes
   const std::atomic<bool>* stop = nullptr;
+  bool fresh = false;  // nobody has learned these rows yet: they count in the moments too (State::Learn), scale or not
 };
 
 struct WorkReport {

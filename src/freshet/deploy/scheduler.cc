@@ -32,6 +32,8 @@ std::string_view Text(Reason reason) {
       return "predictions leave room";
     case Reason::kDrift:
       return "the data has drifted";
+    case Reason::kDataset:
+      return "a data set has joined";
     case Reason::kAsked:
       return "somebody asked for it";
   }
@@ -66,6 +68,7 @@ void Scheduler::NoteData(const Situation& situation) {
     learned_ = situation.learned;
     history_ = situation.history;
     useless_ = 0;
+    pass_rows_ = pass_loss_ = 0;
     best_loss_ = best_error_ = std::nullopt;
   }
   if (Improves(situation.error, best_error_)) useless_ = 0;
@@ -75,10 +78,13 @@ Reason Scheduler::Choose(const Situation& situation) const {
   if (situation.buffered == 0 && situation.history == 0) return Reason::kNone;
   if (asked_) return Reason::kAsked;
   if (drift_) return Reason::kDrift;
+  if (situation.unvisited > 0) return Reason::kDataset;
   if (options_.max_buffer_size > 0 && situation.buffered >= options_.max_buffer_size) return Reason::kBufferFull;
   if (converged()) return Reason::kNone;
   if (options_.period > Duration::zero() && situation.now - *began_ >= options_.period) return Reason::kPeriod;
-  if (options_.when_idle && situation.now - ended_ >= gap_) return Reason::kIdle;
+  // While nobody asks for predictions there is nobody to leave room for.
+  const bool alone = !(situation.predictions_per_second > 0);
+  if (options_.when_idle && (alone || situation.now - ended_ >= gap_)) return Reason::kIdle;
   return Reason::kNone;
 }
 
@@ -106,14 +112,22 @@ void Scheduler::OnStart(Duration now) {
   began_ = now;
 }
 
-void Scheduler::OnFinish(Duration now, double training_loss) {
+void Scheduler::OnFinish(Duration now, double training_loss, std::uint64_t rows) {
   CHECK(running_);
   running_ = false;
   adapt_ = true;
   reason_ = Reason::kNone;
   ended_ = now;
   took_ = now - *began_;
-  if (Improves(training_loss, best_loss_))
+  double loss = training_loss;
+  if (std::isfinite(training_loss) && rows > 0) {
+    pass_rows_ += static_cast<double>(rows);
+    pass_loss_ += training_loss * static_cast<double>(rows);
+    if (pass_rows_ < static_cast<double>(last_.drawable)) return;
+    loss = pass_loss_ / pass_rows_;
+    pass_rows_ = pass_loss_ = 0;
+  }
+  if (rows > 0 && Improves(loss, best_loss_))
     useless_ = 0;
   else
     useless_ = std::min(useless_ + 1, options_.patience);
@@ -123,8 +137,8 @@ std::string Scheduler::StateText() const {
   if (running_) return Str("training: ", Text(reason_));
   if (last_.buffered == 0 && last_.history == 0) return "waiting for the first data";
   if (reason_ != Reason::kNone) return Str("about to train: ", Text(reason_));
-  if (converged()) return Str("waiting for data: ", options_.patience, " iterations brought no improvement");
-  if (options_.when_idle && gap_ > Duration::zero())
+  if (converged()) return Str("waiting for data: ", options_.patience, " passes brought no improvement");
+  if (options_.when_idle && gap_ > Duration::zero() && last_.predictions_per_second > 0)
     return Str("waiting ", Fixed(base::Seconds(gap_), 3), " s after each iteration to leave room for predictions (p99 ",
                Fixed(last_.p99_seconds * 1000, 1), " ms, wanted below ", Fixed(options_.p99_target_seconds * 1000, 1),
                " ms)");
@@ -139,11 +153,14 @@ std::vector<double> Scheduler::Save() const {
                                static_cast<double>(useless_), static_cast<double>(gap_.count())};
   Put(state, best_loss_);
   Put(state, best_error_);
+  state.insert(state.end(), {pass_rows_, pass_loss_});
   return state;
 }
 
 bool Scheduler::Load(std::span<const double> state) {
-  if (state.size() != 8 || !std::all_of(state.begin(), state.end(), [](double x) { return std::isfinite(x); }))
+  const bool passes = state.size() == 10;  // those of old do not have them
+  if ((state.size() != 8 && !passes) ||
+      !std::all_of(state.begin(), state.end(), [](double x) { return std::isfinite(x); }))
     return false;
   if (!std::all_of(state.begin(), state.begin() + 4, IsCount)) return false;
   learned_ = static_cast<std::uint64_t>(state[0]);
@@ -152,6 +169,8 @@ bool Scheduler::Load(std::span<const double> state) {
   gap_ = std::min(Duration(static_cast<std::int64_t>(state[3])), kMostGap);
   best_loss_ = Get(state.subspan(4, 2));
   best_error_ = Get(state.subspan(6, 2));
+  pass_rows_ = passes ? std::max(state[8], 0.0) : 0;
+  pass_loss_ = passes ? state[9] : 0;
   return true;
 }
 

@@ -18,7 +18,7 @@ struct SchedulerOptions {
   bool when_idle = false;               // also whenever the predictions leave room
   double p99_target_seconds = 0.010;    // of predictions; idle iterations keep away from it
   double stagnation = 0.001;            // a relative fall of loss or error up to this is no improvement
-  int patience = 5;                     // iterations without improvement and without new data, until it is converged
+  int patience = 5;                     // passes without improvement and without new data, until it is converged
 
   Result<void> Validate() const;
 };
@@ -31,11 +31,13 @@ struct Situation {
   bool drift = false;            // found since the last call
   double p99_seconds = 0;        // of recent predictions; not looked at while there are none
   double predictions_per_second = 0;
-  std::uint64_t history = 0;  // rows an iteration can draw from
-  double error = 0;           // of the model that serves: held out, or progressive over a window
+  std::uint64_t history = 0;    // rows there are
+  std::uint64_t drawable = 0;   // of those, rows that iterations draw from: so many are a pass
+  std::uint64_t unvisited = 0;  // rows of data sets that no iteration has visited
+  double error = 0;             // of the model that serves: held out, or progressive over a window
 };
 
-enum class Reason { kNone, kBufferFull, kPeriod, kIdle, kDrift, kAsked };
+enum class Reason { kNone, kBufferFull, kPeriod, kIdle, kDrift, kDataset, kAsked };
 std::string_view Text(Reason reason);  // for people: "the buffer is full"
 
 // Decides when a training iteration runs. The caller asks often, at least when something in the situation has changed,
@@ -43,9 +45,11 @@ std::string_view Text(Reason reason);  // for people: "the buffer is full"
 //
 //   asked   somebody asked for an iteration
 //   drift   a drift was found, also when that was while the last iteration ran
+//   set     a data set has joined that no iteration has visited
 //   size    the buffer holds max_buffer_size rows or more
 //   period  the last iteration (or else the first call) began `period` ago; not when converged
-//   idle    the last iteration ended (or the first call was) a gap ago; not when converged
+//   idle    the last iteration ended (or the first call was) a gap ago, or nobody asks for predictions; not when
+//           converged
 //
 // While an iteration runs, or while there are no rows at all, the answer is kNone; asking and drift are remembered.
 //
@@ -54,9 +58,11 @@ std::string_view Text(Reason reason);  // for people: "the buffer is full"
 // as the iteration took, at most a minute. Below half the target, or while nobody asks for predictions, it becomes half
 // of what it was, and 0 below a millisecond. In between it stays.
 //
-// It is converged after `patience` iterations in a row that brought no improvement while no new data came: none whose
-// training loss, or after which the error, fell by more than `stagnation` below the best since the data came. New data
-// (learned or history has changed) begins this count anew.
+// It is converged after `patience` passes in a row that brought no improvement while no new data came: none whose
+// training loss, or after which the error, fell by more than `stagnation` below the best since the data came. A pass is
+// as many iterations as visit so many rows as there are to draw from: the loss of fewer says more of the sample than of
+// the model. One that failed, or found no rows, counts as a pass. New data (learned or history has changed) begins this
+// count anew.
 //
 // Threads: none of its own; one thread at a time. Blocking: never.
 class Scheduler {
@@ -66,12 +72,12 @@ class Scheduler {
   void Ask() { asked_ = true; }
   Reason Decide(const Situation& situation);
   void OnStart(base::Clock::Duration now);
-  // The mean loss over the iteration's rows; not finite if it failed, which is no improvement.
-  void OnFinish(base::Clock::Duration now, double training_loss);
+  // The mean loss over the iteration's rows, and how many; not finite if it failed, which is no improvement.
+  void OnFinish(base::Clock::Duration now, double training_loss, std::uint64_t rows);
 
   bool converged() const { return useless_ >= options_.patience; }
   base::Clock::Duration gap() const { return gap_; }
-  // One sentence for people: "waiting for data: 5 iterations brought no improvement".
+  // One sentence for people: "waiting for data: 5 passes brought no improvement".
   std::string StateText() const;
 
   // What is worth keeping over a restart, as finite numbers: convergence and the gap, no times and nothing asked for.
@@ -98,7 +104,8 @@ class Scheduler {
 
   // Convergence.
   std::uint64_t learned_ = 0, history_ = 0;  // the data the count below belongs to
-  int useless_ = 0;                          // iterations without improvement
+  int useless_ = 0;                          // passes without improvement
+  double pass_rows_ = 0, pass_loss_ = 0;     // visited in the present pass, and the summed loss of those
   std::optional<double> best_loss_, best_error_;
 };
 

@@ -28,7 +28,7 @@ struct World {
     situation.now += 20ms;
     situation.drift = false;
     situation.buffered = 0;
-    scheduler.OnFinish(situation.now, training_loss);
+    scheduler.OnFinish(situation.now, training_loss, visits);
   }
   void Observe(std::uint64_t rows) {
     situation.buffered += rows;
@@ -44,6 +44,7 @@ struct World {
 
   Scheduler scheduler;
   Situation situation{.now = 5s};
+  std::uint64_t visits = 1;  // rows of an iteration: a pass, unless told otherwise
 };
 
 TEST(Scheduler, RunsAnIterationWhenTheBufferIsFull) {
@@ -79,7 +80,7 @@ TEST(Scheduler, RunsAnIterationOnDriftEvenIfItWasFoundWhileOneRan) {
   world.scheduler.OnStart(world.situation.now);
   EXPECT_EQ(world.Decide(), Reason::kNone);  // told again, while it runs
   world.situation.drift = false;
-  world.scheduler.OnFinish(world.situation.now, 0.5);
+  world.scheduler.OnFinish(world.situation.now, 0.5, 1);
   EXPECT_EQ(world.Step(0.5), Reason::kDrift);
   EXPECT_EQ(world.Decide(), Reason::kNone);
 }
@@ -153,6 +154,46 @@ TEST(Scheduler, SpacesIdleIterationsOutWhilePredictionsAreSlowAndBringsThemToget
   EXPECT_EQ(world.scheduler.gap(), 0s);
 }
 
+TEST(Scheduler, DoesNotGoOnWaitingOnceNobodyAsksForPredictions) {
+  World world({.max_buffer_size = 0, .when_idle = true});
+  world.situation.predictions_per_second = 1000;
+  world.situation.p99_seconds = 1;
+  double loss = 1;
+  for (int i = 0; i < 12; ++i) {
+    world.Observe(1);
+    EXPECT_EQ(world.Step(loss *= 0.9), Reason::kIdle);
+    EXPECT_EQ(world.Decide(), Reason::kNone);
+    world.situation.now += world.scheduler.gap();
+  }
+  world.situation.now -= 1s;
+  EXPECT_EQ(world.Decide(), Reason::kNone);
+  ASSERT_GE(world.scheduler.gap(), 10s);
+  world.situation.predictions_per_second = 0;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(world.Step(loss *= 0.9), Reason::kIdle);
+}
+
+TEST(Scheduler, RunsAnIterationForADataSetThatNoneHasVisited) {
+  World world({.max_buffer_size = 1000});
+  world.situation.history = world.situation.unvisited = 20;
+  EXPECT_EQ(world.Decide(), Reason::kDataset);
+  EXPECT_EQ(world.scheduler.StateText(), "about to train: a data set has joined");
+  world.Iterate(0.5);
+  world.situation.unvisited = 0;
+  EXPECT_EQ(world.Decide(), Reason::kNone);
+}
+
+TEST(Scheduler, JudgesByWholePassesOverWhatThereIsToDrawFrom) {
+  World world({.max_buffer_size = 0, .when_idle = true, .stagnation = 0.01, .patience = 2});
+  world.Observe(100);
+  world.situation.drawable = 100;
+  world.visits = 25;
+  // A sweep whose quarters are differently hard: each pass is better than the last, and some iterations look worse.
+  double level = 1;
+  for (int pass = 0; pass < 20; ++pass, level *= 0.9)
+    for (const double hardness : {0.5, 2.0, 1.0, 1.5}) EXPECT_EQ(world.Step(level * hardness), Reason::kIdle) << pass;
+  EXPECT_EQ(world.IterateUntilNoneIsWanted(level), 2 * 4 + 4);  // one more sets the mark
+}
+
 TEST(Scheduler, DoesNotLetSlowPredictionsDelayAFullBuffer) {
   World world({.max_buffer_size = 2, .when_idle = true});
   world.situation.predictions_per_second = 1000;
@@ -170,7 +211,7 @@ TEST(Scheduler, StopsWhenTheLossStagnatesUntilNewDataComes) {
   EXPECT_TRUE(world.scheduler.converged());
   world.situation.now += 1h;
   EXPECT_EQ(world.Decide(), Reason::kNone);
-  EXPECT_EQ(world.scheduler.StateText(), "waiting for data: 3 iterations brought no improvement");
+  EXPECT_EQ(world.scheduler.StateText(), "waiting for data: 3 passes brought no improvement");
   world.Observe(1);
   EXPECT_EQ(world.Decide(), Reason::kPeriod);
   EXPECT_FALSE(world.scheduler.converged());
@@ -223,7 +264,7 @@ TEST(Scheduler, SaysInASentenceWhatItIsWaitingFor) {
   EXPECT_EQ(world.scheduler.StateText(), "about to train: predictions leave room");
   world.scheduler.OnStart(world.situation.now);
   EXPECT_EQ(world.scheduler.StateText(), "training: predictions leave room");
-  world.scheduler.OnFinish(world.situation.now += 250ms, 0.5);
+  world.scheduler.OnFinish(world.situation.now += 250ms, 0.5, 1);
   world.situation.predictions_per_second = 10;
   world.situation.p99_seconds = 0.0125;
   world.Decide();
