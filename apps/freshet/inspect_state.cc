@@ -21,6 +21,7 @@ Json JsonOf(const deploy::Record& record) {
       deploy::PeekNote(record.payload, note);
       json["time"] = note.time;
       if (!note.id.empty()) json["id"] = note.id;
+      if (!note.owner.empty()) json["owner"] = note.owner;
       json["bytes"] = record.payload.size();
       break;
     }

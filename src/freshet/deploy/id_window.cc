@@ -1,6 +1,11 @@
 #include "deploy/id_window.h"
 
+#include <openssl/sha.h>
+
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -10,6 +15,18 @@ namespace freshet::deploy {
 IdWindow::IdWindow(std::size_t most) : most_(most), table_(1024, 0) { CHECK(most > 0); }
 
 std::uint64_t IdWindow::HashOf(std::string_view id) { return std::max<std::uint64_t>(1, base::Hash64(id)); }
+
+std::uint64_t IdWindow::HashOf(std::string_view owner, std::string_view id) {
+  if (owner.empty()) return HashOf(id);
+  std::string text(owner);
+  text += '\0';  // which no owner has in its name
+  text += id;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, digest.data(), sizeof hash);
+  return std::max<std::uint64_t>(1, hash);
+}
 
 std::size_t IdWindow::Slot(std::uint64_t hash) const {
   std::size_t slot = hash & (table_.size() - 1);

@@ -15,6 +15,9 @@ class IdWindow {
  public:
   explicit IdWindow(std::size_t most);
   static std::uint64_t HashOf(std::string_view id);  // never 0
+  // Of a row that this owner predicted under the id; without an owner as above. No owner can find an id that comes out
+  // as that of another.
+  static std::uint64_t HashOf(std::string_view owner, std::string_view id);
 
   bool Has(std::uint64_t hash) const;
   // Adds one that is not there.

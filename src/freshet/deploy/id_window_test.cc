@@ -62,6 +62,10 @@ TEST(IdWindow, LosesNothingByWhatIsTakenBack) {
 TEST(IdWindow, HashesNothingToZero) {
   EXPECT_NE(IdWindow::HashOf(""), 0u);
   EXPECT_NE(IdWindow::HashOf("a"), IdWindow::HashOf("b"));
+  EXPECT_EQ(IdWindow::HashOf("", "a"), IdWindow::HashOf("a"));
+  EXPECT_NE(IdWindow::HashOf("o", "a"), IdWindow::HashOf("a"));
+  EXPECT_NE(IdWindow::HashOf("o", "a"), IdWindow::HashOf("p", "a"));
+  EXPECT_NE(IdWindow::HashOf("o", "pa"), IdWindow::HashOf("op", "a"));
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ Result<void> Journal::MakeIndex(Part& part, bool last) {
         if (!observation && record.kind != RecordKind::kPrediction) return {};
         PeekNote(record.payload, note);
         made.last_time = std::max(made.last_time, note.time);
-        if (observation && !note.id.empty()) made.ids.push_back(IdWindow::HashOf(note.id));
+        if (observation && !note.id.empty()) made.ids.push_back(IdWindow::HashOf(note.owner, note.id));
         return {};
       },
       &found));

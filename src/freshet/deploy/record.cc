@@ -54,7 +54,7 @@ std::vector<data::NewName> TakeNames(Cursor& cursor) {
   return names;
 }
 
-enum Flag : std::uint8_t { kDense = 1, kWeighted = 2, kId = 4, kScores = 8, kNames = 16 };
+enum Flag : std::uint8_t { kDense = 1, kWeighted = 2, kId = 4, kScores = 8, kNames = 16, kOwner = 32 };
 
 constexpr std::array<std::string_view, 11> kNamesOfKinds = {
     "",          "observation", "prediction", "iteration start", "iteration end", "version", "data set", "drift",
@@ -102,6 +102,7 @@ void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::s
   if (!note.id.empty()) flags |= kId;
   if (!note.scores.empty()) flags |= kScores;
   if (!note.names.empty()) flags |= kNames;
+  if (!note.owner.empty()) flags |= kOwner;
   Put(out, flags);
   Put(out, note.time);
   Put(out, batch.labels[row]);
@@ -121,6 +122,10 @@ void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::s
   if (flags & kId) {
     Put(out, static_cast<std::uint32_t>(note.id.size()));
     out += note.id;
+  }
+  if (flags & kOwner) {
+    Put(out, static_cast<std::uint32_t>(note.owner.size()));
+    out += note.owner;
   }
   if (flags & kScores) {
     Put(out, static_cast<std::uint32_t>(note.scores.size()));
@@ -158,6 +163,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   const std::string_view indices = dense ? std::string_view() : cursor.Bytes(count * sizeof(std::uint32_t));
   const std::string_view values = cursor.Bytes(count * sizeof(float));
   note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  note.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
   const std::string_view scores =
       flags & kScores ? cursor.Bytes(std::uint64_t{cursor.Take<std::uint32_t>()} * sizeof(float)) : std::string_view();
   note.scores.resize(scores.size() / sizeof(float));
@@ -193,6 +199,7 @@ void PeekNote(std::string_view payload, Note& note) {
   const std::uint64_t count = cursor.Take<std::uint32_t>();
   cursor.Bytes(count * sizeof(float) * (flags & kDense ? 1 : 2));
   note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  note.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
 }
 
 }  // namespace freshet::deploy

@@ -45,6 +45,7 @@ std::optional<Record> ParseRecord(std::string_view bytes);
 // What an observation or a prediction holds besides its row.
 struct Note {
   std::string id;                    // the client's; "" for none
+  std::string owner;                 // of a row that was predicted under the id: the name of the token; "" for none
   std::int64_t time = 0;             // arrival, seconds since 1970
   std::vector<float> scores;         // predicted when the row was first met, if that was before its label came
   std::vector<data::NewName> names;  // those it was the first to bring, in order; entries count within the row
@@ -57,7 +58,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note);
 // 0 when it is not known yet), and back.
 void PackNames(std::span<const data::NewName> names, std::string& out);
 Result<std::vector<data::NewName>> UnpackNames(std::string_view payload);
-// Time and id alone, which is much cheaper; the rest of the note is left as it was.
+// Time, id and owner alone, which is much cheaper; the rest of the note is left as it was.
 void PeekNote(std::string_view payload, Note& note);
 
 }  // namespace freshet::deploy

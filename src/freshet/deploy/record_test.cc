@@ -62,6 +62,7 @@ struct Packed {
     if (!dense) rows.offsets.Append(static_cast<std::uint32_t>(entries));
     note.time = static_cast<std::int64_t>(random.Next());
     if (random.Below(2) == 0) note.id = "i" + RandomText(random);
+    if (random.Below(2) == 0) note.owner = "o" + RandomText(random);
     for (std::uint64_t s = random.Below(3); s > 0; --s) note.scores.push_back(static_cast<float>(random.Normal()));
     for (std::uint64_t s = random.Below(3); s > 0 && entries > 0; --s)
       note.names.push_back({static_cast<std::uint32_t>(random.Below(entries)),
@@ -91,6 +92,7 @@ TEST(PackedRow, ComesBackAsItWas) {
     EXPECT_EQ(rows.times[0], packed.note.time);
     EXPECT_EQ(note.time, packed.note.time);
     EXPECT_EQ(note.id, packed.note.id);
+    EXPECT_EQ(note.owner, packed.note.owner);
     EXPECT_EQ(note.scores, packed.note.scores);
     ASSERT_EQ(note.names.size(), packed.note.names.size());
     for (std::size_t i = 0; i < note.names.size(); ++i) {
@@ -102,6 +104,7 @@ TEST(PackedRow, ComesBackAsItWas) {
     PeekNote(packed.bytes, peeked);
     EXPECT_EQ(peeked.time, note.time);
     EXPECT_EQ(peeked.id, note.id);
+    EXPECT_EQ(peeked.owner, note.owner);
   }
 }
 
