@@ -13,30 +13,11 @@ void Shuffle(std::vector<std::uint64_t>& numbers, base::Random& random) {
 
 }  // namespace
 
-void Pending::Add(std::uint64_t id_hash, std::int64_t time, std::string packed) {
-  while (!order_.empty()) {
-    const bool gone = IsGone(order_.front());
-    if (!gone && order_.front().first + ttl_ >= time && rows_.size() < most_) break;
-    if (!gone) rows_.erase(order_.front().second);
-    order_.pop_front();
-  }
-  rows_[id_hash] = {time, std::move(packed)};
-  order_.emplace_back(time, id_hash);
-}
-
-bool Pending::IsGone(const std::pair<std::int64_t, std::uint64_t>& place) const {
-  const auto found = rows_.find(place.second);
-  return found == rows_.end() || found->second.time != place.first;
-}
-
-const std::string* Pending::Find(std::uint64_t id_hash, std::int64_t now) const {
-  const auto found = rows_.find(id_hash);
-  return found == rows_.end() || found->second.time + ttl_ < now ? nullptr : &found->second.packed;
-}
-
 Result<std::unique_ptr<DataManager>> DataManager::Make(const DataOptions& options, RecordLog& log) {
-  if (options.remembered_ids == 0 || options.most_pending == 0)
-    return Error{Code::kInvalid, "0 ids or predictions to remember: expected 1 or more"};
+  if (options.remembered_ids == 0 || options.pending_bytes == 0)
+    return Error{Code::kInvalid, "0 ids or bytes of predictions to remember: expected 1 or more"};
+  if (options.feedback_ttl < 0)
+    return Error{Code::kInvalid, Str(options.feedback_ttl, " seconds to wait for a label: expected 0 or more")};
   TRY(options.sampler.Validate());
   TRY(options.rate.Validate());
   auto sampler = TRY(Sampler::Make(options.sampler, options.seed));

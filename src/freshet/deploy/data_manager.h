@@ -1,14 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "deploy/id_window.h"
 #include "deploy/joined_sets.h"
+#include "deploy/pending.h"
 #include "deploy/record_log.h"
 #include "deploy/sampler.h"
 #include "deploy/sampler_rate.h"
@@ -23,8 +22,8 @@ struct DataOptions {
   std::uint64_t quiet_rows = 500;  // arrivals that per_arrival counts at least when it was not they who called for it
   double buffer_share = 1;         // of the buffer's rows that an iteration visits
   std::size_t remembered_ids = 10'000'000;
-  std::int64_t feedback_ttl = 3600;  // seconds a prediction waits for its label
-  std::size_t most_pending = 1'000'000;
+  std::int64_t feedback_ttl = 3600;         // seconds a prediction waits for its label
+  std::uint64_t pending_bytes = 256 << 20;  // of predictions that wait, in memory; twice as much on the disk
   std::uint64_t seed = 1;
 };
 
@@ -39,29 +38,6 @@ struct Take {
   std::uint64_t most_sample = 0;
   std::uint64_t least_sample = 0;  // of history; above 0, the buffer is history where it is not visited itself
   bool sets = true;                // data sets are told from arrivals (records of old do not)
-};
-
-// Rows that were predicted and whose label may still come, by the id of the request, packed (PackRow).
-class Pending {
- public:
-  Pending(std::int64_t ttl, std::size_t most) : ttl_(ttl), most_(most) {}
-  void Add(std::uint64_t id_hash, std::int64_t time, std::string packed);
-  // Null when there is none, or it has expired. Valid until the next change.
-  const std::string* Find(std::uint64_t id_hash, std::int64_t now) const;
-  void Remove(std::uint64_t id_hash) { rows_.erase(id_hash); }
-  std::size_t size() const { return rows_.size(); }
-
- private:
-  struct Waiting {
-    std::int64_t time;
-    std::string packed;
-  };
-  bool IsGone(const std::pair<std::int64_t, std::uint64_t>& place) const;
-
-  const std::int64_t ttl_;
-  const std::size_t most_;
-  std::unordered_map<std::uint64_t, Waiting> rows_;
-  std::deque<std::pair<std::int64_t, std::uint64_t>> order_;  // oldest first; may name some that are gone
 };
 
 // Keeps the observations and chooses those that an iteration learns from: the data manager of "Continuous Training of
@@ -130,7 +106,7 @@ class DataManager {
         sampler_(std::move(sampler)),
         rate_(options.rate),
         ids_(options.remembered_ids),
-        pending_(options.feedback_ttl, options.most_pending) {}
+        pending_(options.feedback_ttl, options.pending_bytes) {}
 
   const DataOptions options_;
   RecordLog& log_;

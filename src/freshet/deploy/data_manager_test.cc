@@ -8,50 +8,6 @@
 namespace freshet::deploy {
 namespace {
 
-TEST(Pending, KeepsAPredictionForItsTime) {
-  Pending pending(10, 100);
-  pending.Add(1, 100, "a");
-  ASSERT_NE(pending.Find(1, 110), nullptr);
-  EXPECT_EQ(*pending.Find(1, 110), "a");
-  EXPECT_EQ(pending.Find(1, 111), nullptr);
-  EXPECT_EQ(pending.Find(2, 100), nullptr);
-  pending.Remove(1);
-  EXPECT_EQ(pending.Find(1, 100), nullptr);
-  pending.Remove(1);
-}
-
-TEST(Pending, ForgetsTheOldestWhenThereAreTooMany) {
-  Pending pending(1000, 3);
-  for (std::uint64_t id = 0; id < 10; ++id) {
-    pending.Add(id, static_cast<std::int64_t>(id), "x");
-    ASSERT_LE(pending.size(), 3u);
-  }
-  EXPECT_EQ(pending.Find(6, 10), nullptr);
-  for (std::uint64_t id = 7; id < 10; ++id) EXPECT_NE(pending.Find(id, 10), nullptr);
-}
-
-TEST(Pending, GivesASecondPredictionOfAnIdItsOwnTime) {
-  Pending pending(10, 3);
-  pending.Add(1, 100, "a");
-  pending.Add(1, 108, "b");
-  pending.Add(2, 112, "c");  // the first has expired, and takes nothing with it
-  EXPECT_EQ(*pending.Find(1, 118), "b");
-  pending.Add(3, 112, "d");
-  pending.Add(4, 112, "e");  // the oldest goes
-  EXPECT_EQ(pending.Find(1, 112), nullptr);
-  EXPECT_EQ(*pending.Find(2, 112), "c");
-  EXPECT_EQ(pending.size(), 3u);
-}
-
-TEST(Pending, HoldsNoMoreThanItShouldWhateverIsTakenOut) {
-  Pending pending(1'000'000, 50);
-  for (std::uint64_t id = 0; id < 5000; ++id) {
-    pending.Add(id, static_cast<std::int64_t>(id), "x");
-    if (id % 3 == 0) pending.Remove(id - std::min<std::uint64_t>(id, id % 7));
-    ASSERT_LE(pending.size(), 50u);
-  }
-}
-
 class DataManagerTest : public testing::Test {
  protected:
   std::unique_ptr<DataManager> Make() { return DataManager::Make(options, log).value(); }
@@ -221,7 +177,7 @@ TEST_F(DataManagerTest, RefusesToRememberNothing) {
   options.remembered_ids = 0;
   EXPECT_EQ(DataManager::Make(options, log).error().code, Code::kInvalid);
   options.remembered_ids = 1;
-  options.most_pending = 0;
+  options.pending_bytes = 0;
   EXPECT_EQ(DataManager::Make(options, log).error().code, Code::kInvalid);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "deploy/deployment_parts.h"
 #include "train/trainer.h"
@@ -88,11 +89,13 @@ void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, st
   doors_.writer->Ring();
 }
 
-void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done) {
+void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done,
+                              std::optional<std::string> owner) {
   Learn learn;
   learn.kind = Learn::Kind::kFeedback;
   learn.id = std::move(id);
   learn.labels = std::move(labels);
+  learn.owner = std::move(owner);
   learn.done = std::move(done);
   {
     const std::lock_guard lock(inbox_mutex_);
@@ -102,7 +105,7 @@ void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDo
 }
 
 void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names,
-                                std::vector<float> scores) {
+                                std::vector<float> scores, std::string owner) {
   const std::size_t count = rows.size();
   if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1)
     return;  // feedback will miss it
@@ -113,6 +116,7 @@ void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<dat
   learn.rows = std::move(rows);
   learn.names = std::move(names);
   learn.scores = std::move(scores);
+  learn.owner = std::move(owner);
   {
     const std::lock_guard lock(inbox_mutex_);
     learns_.push_back(std::move(learn));
@@ -124,13 +128,15 @@ void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<dat
 void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   const bool prediction = learn.kind == Learn::Kind::kPrediction;
   Note note;
-  if (prediction)
+  if (prediction) {
     note.id = RowId(learn.id, row, learn.rows.size());
-  else if (!learn.ids.empty())
+    note.owner = *learn.owner;
+  } else if (!learn.ids.empty()) {
     note.id = learn.ids[row];
-  const std::uint64_t hash = note.id.empty() ? 0 : IdWindow::HashOf(note.id);
-  if (!prediction && hash != 0) {
-    if (data_->ids().Has(hash)) {
+  }
+  const std::uint64_t hash = prediction || note.id.empty() ? 0 : IdWindow::HashOf(note.id);
+  if (hash != 0) {
+    if (data_->ids().Has(hash) || WasLabelled(note.id)) {
       ++learn.reply.duplicates;
       return;
     }
@@ -154,8 +160,8 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   payload_.clear();
   PackRow(learn.rows.batch(), row, note, payload_);
   if (prediction) {
-    log_->Append(RecordKind::kPrediction, payload_, 0, note.time);
-    data_->pending().Add(hash, note.time, payload_);
+    if (pending_log_ != nullptr) pending_log_->Append(RecordKind::kPrediction, payload_, 0, note.time);
+    data_->pending().Add(std::move(note.owner), std::move(note.id), note.time, payload_);
     return;
   }
   learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
@@ -183,8 +189,35 @@ void Deployment::NamesAreLogged() {
   for (const auto& dictionary : models_->description().dictionaries) logged_names_.push_back(dictionary.size());
 }
 
+// Whether what some owner predicted under this id has got its label, so that the id is not new.
+bool Deployment::WasLabelled(const std::string& id) const {
+  if (!data_->pending().owned()) return false;
+  const auto owners = data_->pending().OwnersOf(id, Now());
+  return std::any_of(owners.begin(), owners.end(),
+                     [&](const std::string& owner) { return data_->ids().Has(IdWindow::HashOf(owner, id)); });
+}
+
+// Whose rows a feedback is about.
+Result<std::string> Deployment::OwnerOf(const Learn& feedback) const {
+  if (feedback.owner) return *feedback.owner;
+  std::set<std::string> owners;
+  for (std::size_t r = 0; r < feedback.labels.size(); ++r)
+    for (std::string& owner : data_->pending().OwnersOf(RowId(feedback.id, r, feedback.labels.size()), Now()))
+      owners.insert(std::move(owner));
+  if (owners.size() < 2) return owners.empty() ? std::string() : *owners.begin();
+  return Error{Code::kInvalid, Str("id ", Quoted(feedback.id),
+                                   " was predicted for several: ", Join({owners.begin(), owners.end()}, ", "),
+                                   "; say whose it is: \"owner\": ", Quoted(*owners.rbegin()))};
+}
+
 // Turns the labels of a feedback into observations of the rows that were predicted.
 void Deployment::AcceptFeedback(Learn& learn) {
+  auto owner = OwnerOf(learn);
+  if (!owner.ok()) {
+    learn.error = owner.error();
+    return;
+  }
+  learn.owner = std::move(owner).value();
   const std::size_t count = learn.labels.size();
   learn.rows.width = model_->config().dense ? model_->config().features : 0;
   learn.rows.ClearRows();
@@ -193,12 +226,13 @@ void Deployment::AcceptFeedback(Learn& learn) {
     learn.reply.expired += expired;
   };
   for (std::size_t r = 0; r < count; ++r) {
-    const std::uint64_t hash = IdWindow::HashOf(RowId(learn.id, r, count));
-    if (data_->ids().Has(hash)) {
+    const std::string id = RowId(learn.id, r, count);
+    const std::uint64_t hash = IdWindow::HashOf(*learn.owner, id);
+    if (data_->ids().Has(hash) || data_->ids().Has(IdWindow::HashOf(id))) {
       answer(1, 0);
       continue;
     }
-    const std::string* const packed = data_->pending().Find(hash, Now());
+    const std::string* const packed = data_->pending().Find(*learn.owner, id, Now());
     if (packed == nullptr) {
       answer(0, 1);
       continue;
@@ -218,7 +252,7 @@ void Deployment::AcceptFeedback(Learn& learn) {
     PackRow(one.batch(), 0, note, payload_);
     data_->ids().Add(hash);
     ++learn.ids_added;
-    learn.answered.push_back(hash);
+    learn.answered.push_back(id);
     learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
     ++learn.reply.accepted;
     CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
@@ -260,7 +294,7 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
     ProblemIsOver();
     data_->ids().Trim();
     for (Learn& learn : learns) {
-      for (const std::uint64_t hash : learn.answered) data_->pending().Remove(hash);
+      for (const std::string& id : learn.answered) data_->pending().Answer(*learn.owner, id);
       learn.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
       if (learn.done) learn.done(learn.error ? Result<LearnReply>(*learn.error) : Result<LearnReply>(learn.reply));
       const std::lock_guard lock(stats_mutex_);
@@ -268,6 +302,7 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
       if (learn.kind == Learn::Kind::kPrediction) stats_.predictions_noted += learn.rows.size();
     }
   }
+  KeepPredictions();
   std::uint64_t rows = 0;
   for (const Learn& learn : learns)
     if (learn.kind != Learn::Kind::kFeedback) rows += learn.rows.size();
@@ -275,6 +310,17 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
   if (fresh_.size() == 0) return;
   applied_ = log_->next_sequence();
   if (auto applied = ApplyRows(fresh_, fresh_notes_); !applied.ok()) Problem(applied.error());
+}
+
+// A prediction that cannot be written waits in memory alone: a restart forgets it.
+void Deployment::KeepPredictions() {
+  if (pending_log_ == nullptr || pending_log_->next_sequence() == pending_log_->end_sequence()) return;
+  auto kept = pending_log_->Commit();
+  if (kept.ok()) {
+    if (auto dropped = pending_log_->Retain(pending_log_->next_sequence(), Now()); !dropped.ok())
+      kept = dropped.error();
+  }
+  if (!kept.ok()) Problem(kept.error());
 }
 
 Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) {
@@ -384,7 +430,9 @@ bool Deployment::Turn() {
 }
 
 void Deployment::Sync() {
-  if (journal_ == nullptr || options_.journal.durability != Durability::kEverySec) return;
+  if (journal_ == nullptr || options_.journal.durability == Durability::kNone) return;
+  if (auto synced = pending_log_->Sync(); !synced.ok()) Problem(synced.error());
+  if (options_.journal.durability != Durability::kEverySec) return;
   if (auto synced = journal_->Sync(); !synced.ok()) Problem(synced.error());
 }
 
@@ -400,8 +448,9 @@ void Deployment::UpdateStats() {
   stats_.sequence = applied_ == 0 ? 0 : applied_ - 1;
   stats_.history = data_->end() - std::min(data_->end(), log_->first());
   stats_.buffered = data_->buffered();
+  stats_.pending = data_->pending().size();
   stats_.journal_bytes = bytes;
-  stats_.damaged_places = journal_ != nullptr ? journal_->damages().size() : 0;
+  stats_.damaged_places = journal_ != nullptr ? journal_->damages().size() + pending_log_->damages().size() : 0;
   stats_.sampling_rate = data_->rate().value();
   stats_.quality = quality_;
   if (doors_.readers == 0) stats_.version = stats_.sequence;

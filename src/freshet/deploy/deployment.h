@@ -68,7 +68,7 @@ using Done = std::function<void(Result<std::string>)>;  // the string is a JSON 
 
 // Numbers for people and dashboards.
 struct Stats {
-  std::uint64_t observations = 0, learned = 0, duplicates = 0, predictions_noted = 0;
+  std::uint64_t observations = 0, learned = 0, duplicates = 0, predictions_noted = 0, pending = 0;
   std::uint64_t sequence = 0, history = 0, buffered = 0, journal_bytes = 0, damaged_places = 0;
   std::uint64_t iterations = 0, given_up = 0, iteration_rows = 0, drifts = 0, roll_backs = 0;
   double iteration_seconds = 0, longest_iteration = 0, copy_seconds = 0, publish_seconds_max = 0, last_loss = 0;
@@ -117,10 +117,12 @@ class Deployment {
 
   // Observations; ids: one a row, or none. Answered once they are in the log, as durably as asked for.
   void PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids, LearnDone done);
-  // The labels of rows predicted before under this id.
-  void PostFeedback(std::string id, std::vector<float> labels, LearnDone done);
-  // Rows that were predicted under an id, so that labels can follow.
-  void PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names, std::vector<float> scores);
+  // The labels of rows predicted before under this id, by that owner. Without one it is whoever holds the id; kInvalid
+  // when several do.
+  void PostFeedback(std::string id, std::vector<float> labels, LearnDone done, std::optional<std::string> owner = {});
+  // Rows that were predicted under an id, so that labels can follow. They belong to the owner alone (Pending).
+  void PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names, std::vector<float> scores,
+                      std::string owner = "");
   void PostIterate(Done done);
   void PostRollBack(std::uint64_t version, std::optional<std::pair<std::uint64_t, std::uint64_t>> discard, bool relearn,
                     Done done);
@@ -157,7 +159,9 @@ class Deployment {
   Result<void> Begin(model::TrainedModel start);
   Result<bool> LoadNewestVersion();
   Result<void> Recover(std::uint64_t from);
+  Result<void> OpenPending();
   Result<void> RecoverIds();
+  void RecoverPrediction(const Record& record, Note& note);
   std::string SaveVitals() const;
   Result<void> LoadVitals(std::uint64_t version, const std::string& json);
 
@@ -167,6 +171,9 @@ class Deployment {
   void AppendUnloggedNames();
   void NamesAreLogged();
   void AcceptFeedback(Learn& learn);
+  Result<std::string> OwnerOf(const Learn& feedback) const;
+  bool WasLabelled(const std::string& id) const;
+  void KeepPredictions();
   void TakeBack(Learn& learn);
   void CommitAndAnswer(std::vector<Learn>& learns);
   Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
@@ -224,6 +231,8 @@ class Deployment {
   data::Labels::Kind task_ = data::Labels::Kind::kReal;
   std::unique_ptr<RecordLog> log_;
   Journal* journal_ = nullptr;  // the log, when it is on disk
+  // Predictions that wait for their labels, on disk: beside the log, so that however many come, no observation goes.
+  std::unique_ptr<Journal> pending_log_;
   std::unique_ptr<Versions> versions_;
   std::unique_ptr<ModelManager> models_;
   std::unique_ptr<DataManager> data_;

@@ -9,7 +9,8 @@ namespace {
 using std::chrono::seconds;
 
 // Rows from `first` on, predicted under one id.
-void Predict(Deployment& deployment, const std::string& id, std::uint64_t first, std::uint64_t count = 1) {
+void Predict(Deployment& deployment, const std::string& id, std::uint64_t first, std::uint64_t count = 1,
+             const std::string& owner = "") {
   data::Rows all;
   all.width = deployment.model().config().dense ? deployment.model().config().features : 0;
   all.ClearRows();
@@ -23,13 +24,15 @@ void Predict(Deployment& deployment, const std::string& id, std::uint64_t first,
     }
     all.AppendRow(row.batch(), 0);
   }
-  deployment.PostPrediction(id, std::move(all), std::move(names), std::vector<float>(count, 0.5f));
+  deployment.PostPrediction(id, std::move(all), std::move(names), std::vector<float>(count, 0.5f), owner);
   deployment.Settle();
 }
 
-Result<LearnReply> Feed(Deployment& deployment, const std::string& id, std::vector<float> labels) {
+Result<LearnReply> Feed(Deployment& deployment, const std::string& id, std::vector<float> labels,
+                        std::optional<std::string> owner = {}) {
   std::optional<Result<LearnReply>> reply;
-  deployment.PostFeedback(id, std::move(labels), [&](Result<LearnReply> answer) { reply = std::move(answer); });
+  deployment.PostFeedback(
+      id, std::move(labels), [&](Result<LearnReply> answer) { reply = std::move(answer); }, std::move(owner));
   deployment.Settle();
   return std::move(*reply);
 }
@@ -121,6 +124,69 @@ TEST(Feedback, MayComeAfterARestart) {
     EXPECT_EQ(Feed(*deployment, "p0", {3}).value().duplicates, 1u);
     for (std::uint64_t n = 1; n < 5; ++n) EXPECT_EQ(Feed(*deployment, Str("p", n), {3}).value().accepted, 1u);
   }
+}
+
+TEST(Feedback, IsForTheOwnersRowAlsoAfterARestart) {
+  World world;
+  const DeploymentOptions options = world.Options("a");
+  {
+    const auto deployment = world.Open(options, world.Ratings()).value();
+    for (const std::string owner : {"shop", "web"}) Predict(*deployment, "p", 1, 2, owner);
+    EXPECT_EQ(Feed(*deployment, "p", {1, 2}).error().code, Code::kInvalid);
+    EXPECT_EQ(Feed(*deployment, "p", {1, 2}, "shop").value().accepted, 2u);
+  }
+  const auto deployment = world.Open(options, world.Ratings()).value();
+  EXPECT_EQ(Feed(*deployment, "p", {1, 2}).error().code, Code::kInvalid);
+  EXPECT_EQ(Feed(*deployment, "p", {1, 2}, "shop").value().duplicates, 2u);
+  EXPECT_EQ(Feed(*deployment, "p", {1, 2}, "web").value().accepted, 2u);
+  EXPECT_EQ(Feed(*deployment, "p", {1, 2}, "other").value().expired, 2u);
+  EXPECT_EQ(World::Send(*deployment, 5, "p/0").value().duplicates, 1u);  // labelled, whoever predicted it
+}
+
+TEST(Feedback, ReachesPredictionsThatAnEarlierProgramKeptAmongTheObservations) {
+  World world;
+  const DeploymentOptions options = world.Options("a");
+  {
+    const auto deployment = world.Open(options, world.Dense()).value();
+    Note note;
+    note.id = "p";
+    note.scores = {0.5f};
+    std::string payload;
+    PackRow(World::Row(deployment->model(), 1).batch(), 0, note, payload);
+    deployment->log().Append(RecordKind::kPrediction, payload);
+    ASSERT_TRUE(deployment->log().Commit().ok());
+  }
+  const auto deployment = world.Open(options, world.Dense()).value();
+  EXPECT_EQ(Feed(*deployment, "p", {1}).value().accepted, 1u);
+}
+
+TEST(Feedback, ThatNeverComesTakesOnlySoMuchOfTheDisk) {
+  World world;
+  DeploymentOptions options = world.Options("a");
+  options.data.pending_bytes = 20'000;
+  const auto deployment = world.Open(options, world.Dense()).value();
+  for (std::uint64_t n = 0; n < 2'000; ++n) Predict(*deployment, Str("flood ", n), n);
+  std::uint64_t bytes = 0;
+  for (const auto& [path, content] : world.disk.Snapshot())
+    if (path.starts_with("/a/pending/")) bytes += content.size();
+  EXPECT_LE(bytes, 3 * 20'000u);
+  EXPECT_LE(deployment->stats().pending, 100u);
+  EXPECT_EQ(Feed(*deployment, "flood 0", {1}).value().expired, 1u);
+  EXPECT_EQ(Feed(*deployment, "flood 1999", {1}).value().accepted, 1u);
+}
+
+TEST(Feedback, ThatNeverComesPushesNoObservationOut) {
+  World world;
+  DeploymentOptions options = world.Options("a");
+  options.journal.segment_bytes = 2'000;
+  options.journal.retain_bytes = 20'000;
+  options.version_rows = 50;
+  const auto deployment = world.Open(options, world.Dense()).value();
+  world.SendMany(*deployment, 0, 60);
+  ASSERT_EQ(deployment->stats().history, 60u);
+  for (std::uint64_t n = 0; n < 1'000; ++n) Predict(*deployment, Str("flood ", n), n);
+  world.SendMany(*deployment, 60, 60);  // a version is kept, and what is too much goes
+  EXPECT_EQ(deployment->stats().history, 120u);
 }
 
 TEST(Feedback, ThatTheDiskRefusedCanBeSentAgain) {

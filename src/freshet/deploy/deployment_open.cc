@@ -39,6 +39,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
     auto opened = TRY(Journal::Open(env_, journal));
     journal_ = opened.get();
     log_ = std::move(opened);
+    TRY(OpenPending());
     versions_ = TRY(Versions::Open(env_, options_.directory + "/versions"));
   }
   DataOptions data = options_.data;
@@ -172,27 +173,46 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   return {};
 }
 
+// Predictions are not acknowledged: that they are synced once a second is enough for every level but the lowest.
+Result<void> Deployment::OpenPending() {
+  JournalOptions options = options_.journal;
+  options.directory = options_.directory + "/pending";
+  if (options.durability == Durability::kAlways) options.durability = Durability::kEverySec;
+  options.retain_bytes = 2 * options_.data.pending_bytes;
+  options.retain_seconds = options_.data.feedback_ttl + 1;
+  options.segment_bytes = std::min(options.segment_bytes, std::max<std::uint64_t>(1, options.retain_bytes / 8));
+  pending_log_ = TRY(Journal::Open(env_, options));
+  return {};
+}
+
 // Ids that must not be learned twice, predictions whose label may still come, and what users have rated.
 Result<void> Deployment::RecoverIds() {
   for (const std::uint64_t hash : TRY(journal_->RecentIds(options_.data.remembered_ids)))
     if (!data_->ids().Has(hash)) data_->ids().Add(hash);
-  const std::int64_t now = Now();
-  const std::uint64_t labels_from = journal_->SequenceSince(now - options_.data.feedback_ttl);
+  // Earlier programs kept predictions among the observations.
+  const std::uint64_t labels_from = journal_->SequenceSince(Now() - options_.data.feedback_ttl);
   Note note;
   data::Rows row;
-  return journal_->Scan(recommends() ? 1 : labels_from, [&](const Record& record) -> Result<void> {
+  TRY(journal_->Scan(recommends() ? 1 : labels_from, [&](const Record& record) -> Result<void> {
     if (record.kind == RecordKind::kObservation && recommends()) {
       row.ClearRows();
       TRY(UnpackRow(record.payload, row, note));
       seen_.Add(row.batch());
     }
-    if (record.kind != RecordKind::kPrediction || record.sequence < labels_from) return {};
-    PeekNote(record.payload, note);
-    const std::uint64_t hash = IdWindow::HashOf(note.id);
-    if (note.time + options_.data.feedback_ttl >= now && !data_->ids().Has(hash))
-      data_->pending().Add(hash, note.time, std::string(record.payload));
+    if (record.kind == RecordKind::kPrediction && record.sequence >= labels_from) RecoverPrediction(record, note);
+    return {};
+  }));
+  return pending_log_->Scan(1, [&](const Record& record) -> Result<void> {
+    if (record.kind == RecordKind::kPrediction) RecoverPrediction(record, note);
     return {};
   });
+}
+
+void Deployment::RecoverPrediction(const Record& record, Note& note) {
+  PeekNote(record.payload, note);
+  if (note.time + options_.data.feedback_ttl < Now()) return;
+  data_->pending().Add(note.owner, note.id, note.time, std::string(record.payload));
+  if (data_->ids().Has(IdWindow::HashOf(note.owner, note.id))) data_->pending().Answer(note.owner, note.id);
 }
 
 std::string Deployment::SaveVitals() const {
@@ -265,6 +285,7 @@ Result<void> Deployment::Close() {
     while (GoOnStarting()) continue;
   }
   while (background_.RunOne()) continue;
+  TRY(pending_log_->Sync());
   return journal_->Sync();
 }
 

@@ -31,6 +31,7 @@ struct Deployment::Learn {
   std::vector<data::NewName> names;  // by entry, ascending
   std::vector<std::string> ids;      // of the rows, or none
   std::string id;                    // of the request: feedback, prediction
+  std::optional<std::string> owner;  // of the predicted rows; none: whoever holds the id of a feedback
   std::vector<float> labels;         // feedback
   std::vector<float> scores;         // prediction
   LearnDone done;
@@ -39,7 +40,7 @@ struct Deployment::Learn {
   LearnReply reply;
   std::optional<Error> error;
   std::size_t ids_added = 0;
-  std::vector<std::uint64_t> answered;  // feedback: hashes of the predictions that got their labels
+  std::vector<std::string> answered;  // feedback: ids of the owner's predictions that got their labels
 };
 
 // A training iteration on its way, or a retraining.
