@@ -24,7 +24,7 @@ struct ServeFlags {
   bool insecure = false, idle = false, json = false;
   int threads = 0, retrain_epochs = 10;
   std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0;
-  std::uint64_t retain_mb = 0, body_mb = 16;
+  std::uint64_t retain_mb = 0, pending_mb = 256, body_mb = 16;
   std::int64_t feedback_ttl = 3600, retain_days = 0;
   double period = 0, p99_target = 0.01, drain = 0;
   ModelFlags learning{ModelFlags::Use::kReplay};
@@ -58,7 +58,11 @@ void ServeFlags::Register(base::Settings& settings) {
                {.value = "LEVEL", .choices = {"always", "everysec", "none"}});
   settings.Add("version-rows", &version_rows, "keep a version after so many observations", {.value = "N"});
   settings.Add("versions", &versions, "so many are kept", {.value = "N", .least = 1});
-  settings.Add("feedback-ttl", &feedback_ttl, "seconds a prediction with an id waits for its label", {.value = "S"});
+  settings.Add("feedback-ttl", &feedback_ttl, "seconds a prediction with an id waits for its label",
+               {.value = "S", .least = 0});
+  settings.Add("pending-mb", &pending_mb,
+               "memory for such predictions; beyond it the oldest go of the token that has most",
+               {.value = "N", .least = 1, .most = 1 << 20});
   settings.Add("retain-mb", &retain_mb, "drop the oldest observations beyond this size (0: never)", {.value = "N"});
   settings.Add("retain-days", &retain_days, "and those older than this (0: never)", {.value = "N"});
   settings.Add("datasets", &datasets, "a directory that data sets may be registered from (may be given again)",
@@ -67,7 +71,7 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("listen", &listen, "address and port (port 0: any free one)", {.value = "ADDRESS:PORT"});
   settings.Add("certificate", &certificate, "TLS certificate (PEM)", {.value = "FILE"});
   settings.Add("key", &key, "TLS key (PEM)", {.value = "FILE"});
-  settings.Add("tokens", &tokens, "file of bearer tokens: lines of 'scope token', scope predict, learn or admin",
+  settings.Add("tokens", &tokens, "file of bearer tokens: lines of 'scope name token', scope predict, learn or admin",
                {.value = "FILE"});
   settings.Add("allow-host", &hosts, "a name clients may call us by (may be given again)", {.value = "NAME"});
   settings.Add("insecure", &insecure, "listen beyond this machine without tokens or without TLS");
@@ -92,6 +96,7 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   options.optimizer = learning.Optimizer();
   options.directory = flags.state + "/" + name;
   options.data.feedback_ttl = flags.feedback_ttl;
+  options.data.pending_bytes = flags.pending_mb << 20;
   options.data.seed = options.seed = flags.learning.seed;
   options.schedule.max_buffer_size = flags.buffer;
   options.schedule.period =

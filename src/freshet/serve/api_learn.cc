@@ -75,7 +75,8 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
   }
   auto shared = std::make_shared<Exchange>(std::move(exchange));
   model.deployment().PostFeedback(
-      feedback.id, feedback.labels, [this, &model, shared, id = feedback.id](Result<deploy::LearnReply> reply) {
+      feedback.id, feedback.labels,
+      [this, &model, shared, id = feedback.id](Result<deploy::LearnReply> reply) {
         Response response;
         if (reply.ok()) {
           const deploy::LearnReply& r = reply.value();
@@ -91,7 +92,8 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
         }
         Count("feedback", "POST", response.status);
         shared->Send(std::move(response));
-      });
+      },
+      feedback.owner);
 }
 
 // A file below one of the roots, without a way out of it: neither by its name nor by a link.

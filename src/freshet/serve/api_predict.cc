@@ -45,7 +45,9 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
     scratch->scores.resize(scratch->infer.rows.size() * deployment.model().scores());
     deployment.model().Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
     edition->description.target.Unscale(scratch->scores);
-    if (note) deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores);
+    if (note)
+      deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores,
+                                std::string(request.token_name));
     char version[24];
     const auto end = std::to_chars(version, version + sizeof version, edition->version).ptr;
     const auto json_bytes = TRY(WriteInferResponse({model.name(), {version, static_cast<std::size_t>(end - version)}},

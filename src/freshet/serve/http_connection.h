@@ -140,6 +140,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   std::string known_authorization_;     // the last that was valid, …
   std::uint64_t known_generation_ = 0;  // … while the tokens were these
   Scope known_scope_ = Scope::kNone;
+  std::string known_name_;  // of that token
 
   // The answer: out_, then tail_ (a large body, not worth copying), of which sent_ bytes are gone.
   std::string out_;

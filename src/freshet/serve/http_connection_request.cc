@@ -76,13 +76,15 @@ bool HttpConnection::ResolveScope(const Head& head) {
   const bool known = known_generation_ == generation && given.size() == known_authorization_.size() &&
                      CRYPTO_memcmp(given.data(), known_authorization_.data(), given.size()) == 0;
   if (!known) {
-    const Tokens::Verdict verdict = site_.tokens->Check(given, peer_);
+    Tokens::Verdict verdict = site_.tokens->Check(given, peer_);
     if (verdict.limited) return Fail(429, "token_failures", "too many wrong tokens from this address"), false;
     known_scope_ = verdict.scope;
+    known_name_ = std::move(verdict.name);
     known_generation_ = verdict.scope != Scope::kNone ? generation : 0;
     known_authorization_ = verdict.scope != Scope::kNone ? given : std::string_view();
   }
   request_.scope = known_scope_;
+  request_.token_name = known_name_;
   return true;
 }
 

@@ -32,6 +32,7 @@ struct Request {
   std::string_view peer;                 // the client's address, without the port
   std::span<const HeaderField> headers;  // in the order they came
   Scope scope = Scope::kNone;            // what the token allows; kAdmin for everybody when there is no token file
+  std::string_view token_name;           // what the token is called; "" without a valid one
 
   // The first field of that name, whatever its case; "" when there is none.
   std::string_view Header(std::string_view name) const;

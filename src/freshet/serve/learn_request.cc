@@ -133,13 +133,15 @@ Result<void> LearnParser::Parse(const Body& body, const Signature& signature, Le
 }
 
 Result<void> LearnParser::ParseFeedback(std::string_view body, const Signature& signature, FeedbackRequest& request) {
-  std::array<JsonField, 3> fields = {JsonField{"id"}, JsonField{"label"}, JsonField{"labels"}};
-  const auto& [id, label, labels] = fields;
+  std::array<JsonField, 4> fields = {JsonField{"id"}, JsonField{"label"}, JsonField{"labels"}, JsonField{"owner"}};
+  const auto& [id, label, labels, owner] = fields;
   TRY(FindFields(TRY(state_->feedback.Parse(body)), fields, UnknownKeys::kRefused));
   const std::string_view text = TRY(StringIn(id));
   if (text.empty() || text.size() > kMostIdBytes)
     return Bad(Str("id has ", text.size(), " bytes, expected 1 to ", kMostIdBytes));
   request.id = text;
+  request.owner.reset();
+  if (owner.found) request.owner = TRY(StringIn(owner));
   request.labels.clear();
   if (label.found == labels.found)
     return Bad(label.found ? "found both label and labels, expected one of them" : "label is missing");

@@ -24,7 +24,8 @@ struct LearnRequest {
 // POST …/feedback: the labels of rows that were predicted before under this id.
 struct FeedbackRequest {
   std::string id;
-  std::vector<float> labels;  // as the model sees them; one, or one a row of that request
+  std::optional<std::string> owner;  // the name of the token that asked; none: whoever did
+  std::vector<float> labels;         // as the model sees them; one, or one a row of that request
 };
 
 // Turns the bodies of learn and feedback calls into rows and labels. A learn call has the inputs of an infer call and
@@ -44,7 +45,8 @@ class LearnParser {
   LearnParser& operator=(LearnParser&&) noexcept;
 
   Result<void> Parse(const Body& body, const Signature& signature, LearnRequest& request);
-  // {"id": "42", "label": …} or {"id": "42", "labels": […]}; labels are numbers, strings or booleans.
+  // {"id": "42", "label": …} or {"id": "42", "labels": […]}; labels are numbers, strings or booleans. "owner" may say
+  // whose prediction that was.
   Result<void> ParseFeedback(std::string_view body, const Signature& signature, FeedbackRequest& request);
 
  private:

@@ -175,7 +175,11 @@ TEST(Feedback, HasOneLabelOrSeveral) {
   EXPECT_EQ(labels(R"({"label":"cat","id":"42"})"), std::vector<float>{2});
   EXPECT_EQ(labels(R"({"id":"42","label":false})"), std::vector<float>{0});
   EXPECT_EQ(labels(R"({"id":"42","labels":["cat",1,0.0]})"), (std::vector<float>{2, 1, 0}));
+  EXPECT_EQ(request.owner, std::nullopt);
+  EXPECT_EQ(labels(R"({"id":"42","label":1,"owner":"shop"})"), std::vector<float>{1});
+  EXPECT_EQ(request.owner, "shop");
   const auto said = [&](std::string_view body) { return SaidOf(parser.ParseFeedback(body, *served, request)); };
+  EXPECT_EQ(said(R"({"id":"42","label":1,"owner":7})"), "owner is 7, expected a string");
   EXPECT_EQ(said("{}"), "id is missing, expected a string");
   EXPECT_EQ(said(R"({"id":42,"label":1})"), "id is 42, expected a string");
   EXPECT_EQ(said(R"({"id":"","label":1})"), "id has 0 bytes, expected 1 to 128");
@@ -185,7 +189,7 @@ TEST(Feedback, HasOneLabelOrSeveral) {
   EXPECT_EQ(said(R"({"id":"42","label":null})"), "label is null, expected one of 0, 1, cat");
   EXPECT_EQ(said(R"({"id":"42","labels":[[1]]})"), "label is an array, expected one of 0, 1, cat");
   EXPECT_EQ(said(R"({"id":"42","labels":1})"), "labels is 1, expected an array");
-  EXPECT_EQ(said(R"({"id":"42","lable":1})"), "unknown key 'lable', expected id, label, labels");
+  EXPECT_EQ(said(R"({"id":"42","lable":1})"), "unknown key 'lable', expected id, label, labels, owner");
   EXPECT_EQ(said(R"({"id":"42","label":1)"),
             "the body is not valid JSON: a comma, colon, bracket or value is missing or out of place");
 }

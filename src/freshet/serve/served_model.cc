@@ -181,6 +181,7 @@ std::string ServedModel::StatsJson() const {
                       {"buffered", s.buffered},
                       {"buffer_size", options.schedule.max_buffer_size},
                       {"history", s.history},
+                      {"pending", s.pending},
                       {"sequence", s.sequence},
                       {"journal_bytes", s.journal_bytes},
                       {"damaged_places", s.damaged_places},

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 64 << 10;
 constexpr std::size_t kMinTokenBytes = 16;
+constexpr std::size_t kMaxNameBytes = 15;    // less than a token has, so that none is taken for a name
 constexpr std::size_t kMaxAddresses = 4096;  // remembered at a time; the others share one count
 constexpr std::string_view kScheme = "Bearer ";
 constexpr std::string_view kHelp = "Requests whose token was wrong or missing or did not suffice";
@@ -60,11 +61,12 @@ Tokens::Verdict Tokens::Check(std::string_view authorization, std::string_view p
     limited_.Add();
     return {.limited = true};
   }
-  Scope scope = Scope::kNone;
+  const Entry* found = nullptr;
   if (EqualIgnoringCase(authorization.substr(0, kScheme.size()), kScheme))
-    scope = ScopeOf(authorization.substr(kScheme.size()));
-  if (scope == Scope::kNone) CountFailure(peer);
-  return {.scope = scope};
+    found = Find(authorization.substr(kScheme.size()));
+  if (found != nullptr) return {.scope = found->scope, .name = found->name};
+  CountFailure(peer);
+  return {};
 }
 
 void Tokens::Refresh() {
@@ -90,12 +92,14 @@ void Tokens::Refresh() {
 }
 
 // Looks at every entry, whatever it finds, so that the time taken says nothing.
-Scope Tokens::ScopeOf(std::string_view token) const {
+const Tokens::Entry* Tokens::Find(std::string_view token) const {
   const Digest digest = DigestOf(token);
-  Scope scope = Scope::kNone;
+  const Entry* found = nullptr;
   for (const Entry& entry : entries_)
-    if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) scope = std::max(scope, entry.scope);
-  return scope;
+    if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0 &&
+        (found == nullptr || found->scope < entry.scope))
+      found = &entry;
+  return found;
 }
 
 bool Tokens::MayTry(std::string_view peer) {
@@ -139,6 +143,39 @@ Result<Tokens::File> Tokens::Read(const std::string& path) {
               std::move(text)};
 }
 
+// What is wrong is said without showing any of it: a word in the wrong place may be the secret.
+Result<Tokens::Entry> Tokens::ParseLine(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (!(line = Trim(line)).empty()) {
+    words.push_back(line.substr(0, line.find_first_of(" \t")));
+    line.remove_prefix(words.back().size());
+  }
+  const Scope scope = TRY(ScopeNamed(words[0]));
+  if (words.size() < 2 || words.size() > 3)
+    return Error{Code::kInvalid,
+                 Str("it has ", words.size(), " words, expected scope and token, or scope, name and token")};
+  const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
+  const std::string_view token = words.back();
+  if (token.size() < kMinTokenBytes || !std::all_of(token.begin(), token.end(), visible))
+    return Error{Code::kInvalid, Str("the token is not at least ", kMinTokenBytes, " printable characters")};
+  Entry entry{scope, "", DigestOf(token)};
+  if (words.size() == 2) {  // longer than a name may be
+    entry.name = "unnamed-";
+    constexpr char kHex[] = "0123456789abcdef";
+    for (std::size_t i = 0; i < 4; ++i) entry.name += {kHex[entry.digest[i] >> 4], kHex[entry.digest[i] & 15]};
+    return entry;
+  }
+  const auto named = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
+  };
+  if (words[1].size() > kMaxNameBytes || !std::all_of(words[1].begin(), words[1].end(), named))
+    return Error{Code::kInvalid,
+                 Str("the name is not 1 to ", kMaxNameBytes, " letters, digits, _ . or -; it comes before the token")};
+  entry.name = words[1];
+  return entry;
+}
+
 Result<std::vector<Tokens::Entry>> Tokens::Parse(std::string_view text) {
   std::vector<Entry> entries;
   int number = 0;
@@ -146,17 +183,9 @@ Result<std::vector<Tokens::Entry>> Tokens::Parse(std::string_view text) {
     ++number;
     line = Trim(line);
     if (line.empty() || line[0] == '#') continue;
-    const auto here = [number] { return Str("line ", number); };
-    const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
-    const Scope scope = TRY(ScopeNamed(line.substr(0, blank)).While(here()));
-    const std::string_view token = Trim(line.substr(blank));
-    const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
-    if (token.size() < kMinTokenBytes || !std::all_of(token.begin(), token.end(), visible))
-      return Error{Code::kInvalid, Str("the token is not at least ", kMinTokenBytes,
-                                       " printable characters without blanks; while ", here())};
-    entries.push_back({scope, DigestOf(token)});
+    entries.push_back(TRY(ParseLine(line).While(Str("line ", number))));
   }
-  if (entries.empty()) return Error{Code::kInvalid, "there is no token in it; add a line: admin <token>"};
+  if (entries.empty()) return Error{Code::kInvalid, "there is no token in it; add a line: admin <name> <token>"};
   return entries;
 }
 

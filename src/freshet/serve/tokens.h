@@ -18,9 +18,12 @@
 
 namespace freshet::serve {
 
-// The bearer tokens of a server. The file has lines `scope token` (scope: predict, learn or admin; # begins a comment;
-// a token is at least 16 printable characters without blanks) and belongs to its owner alone. Tokens are kept as
-// SHA-256 digests and never appear in a log, an error or a metric.
+// The bearer tokens of a server. The file has lines `scope name token` or `scope token` (scope: predict, learn or
+// admin; # begins a comment; a token is at least 16 printable characters without blanks) and belongs to its owner
+// alone. Tokens are kept as SHA-256 digests and never appear in a log, an error or a metric.
+//
+// A name, of up to 15 letters, digits, _ . and -, is whose predictions are: it stays when the token is rotated, and
+// several tokens may have it. A token without a name has one made from its digest.
 //
 // Threads:   any.
 // Ownership: borrows clock and log.
@@ -34,6 +37,7 @@ class Tokens {
 
   struct Verdict {
     Scope scope = Scope::kNone;
+    std::string name{};    // of the token; "" with no scope
     bool limited = false;  // too many failures from this address; the token was not looked at
   };
   // `authorization` is the field's value, "" when there was none. A wrong token counts as a failure of the address.
@@ -49,6 +53,7 @@ class Tokens {
   using Digest = std::array<unsigned char, 32>;
   struct Entry {
     Scope scope;
+    std::string name;
     Digest digest;
   };
   struct Stamp {  // of the file that was read
@@ -65,7 +70,8 @@ class Tokens {
   static Digest DigestOf(std::string_view token);
 
   Tokens(std::string path, int failures_per_s, base::Clock& clock, base::Log& log, base::Metrics& metrics);
-  Scope ScopeOf(std::string_view token) const;
+  static Result<Entry> ParseLine(std::string_view line);
+  const Entry* Find(std::string_view token) const;
   bool MayTry(std::string_view peer);
   void CountFailure(std::string_view peer);
 

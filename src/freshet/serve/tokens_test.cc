@@ -47,6 +47,23 @@ TEST_F(TokensTest, GiveEachTokenItsScope) {
   EXPECT_EQ(scope("Bearer "), Scope::kNone);
 }
 
+TEST_F(TokensTest, HaveNamesThatStayWhenTheyAreRotated) {
+  Write(Str("predict shop ", kReader, "\nlearn ", kTeacher, "\nadmin shop ", kOwner));
+  auto tokens = std::move(Open()).value();
+  const auto name = [&](std::string_view token) { return tokens->Check(Bearer(token), "a").name; };
+  EXPECT_EQ(name(kReader), "shop");
+  EXPECT_EQ(name(kOwner), "shop");
+  EXPECT_EQ(name("wrong-wrong-wrong"), "");
+  const std::string unnamed = name(kTeacher);
+  EXPECT_TRUE(unnamed.starts_with("unnamed-")) << unnamed;
+  Write(Str("predict shop ", kOwner, "\nlearn ", kTeacher, "\npredict ", kReader));
+  clock_.Advance(1s);
+  tokens->Refresh();
+  EXPECT_EQ(name(kOwner), "shop");
+  EXPECT_EQ(name(kTeacher), unnamed);  // as long as the token is the same
+  EXPECT_NE(name(kReader), unnamed);
+}
+
 TEST_F(TokensTest, RefuseAFileOthersMayRead) {
   for (const mode_t mode : {0640, 0604, 0620, 0610}) {
     Write(Str("admin ", kOwner), mode);
@@ -60,7 +77,8 @@ TEST_F(TokensTest, RefuseAFileOthersMayRead) {
 TEST_F(TokensTest, RefuseLinesThatMakeNoSenseWithoutShowingThem) {
   for (const std::string line :
        {"root secret-secret-secret", "admin", "admin short-secret", "adminsecret-secret-secret",
-        "admin secret-secret secret", "", "# admin secret-secret-secret"}) {
+        "admin secret-secret secret", "admin a-name-of-16-chars secret-secret-secret", "admin a/b secret-secret-secret",
+        "admin me secret-secret-secret too", "", "# admin secret-secret-secret"}) {
     Write(line + "\n");
     const auto tokens = Open();
     ASSERT_FALSE(tokens.ok()) << line;
