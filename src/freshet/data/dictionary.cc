@@ -1,9 +1,10 @@
 #include "data/dictionary.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
-#include "base/random.h"
+#include "base/secret_hash.h"
 
 namespace freshet::data {
 
@@ -23,13 +24,13 @@ std::size_t Dictionary::Slot(std::string_view name, std::uint64_t hash) const {
 
 std::uint32_t Dictionary::Find(std::string_view name) const {
   if (slots_.empty()) return kUnseen;
-  const std::uint32_t found = slots_[Slot(name, base::Hash64(name))];
+  const std::uint32_t found = slots_[Slot(name, base::SecretHash(name))];
   return found == 0 ? kUnseen : found - 1;
 }
 
 std::uint32_t Dictionary::Add(std::string_view name) {
   if ((ends_.size() + 1) * 2 > slots_.size()) Grow();
-  std::uint32_t& slot = slots_[Slot(name, base::Hash64(name))];
+  std::uint32_t& slot = slots_[Slot(name, base::SecretHash(name))];
   if (slot == 0) {
     bytes_ += name;
     ends_.push_back(bytes_.size());
@@ -39,10 +40,20 @@ std::uint32_t Dictionary::Add(std::string_view name) {
   return slot - 1;
 }
 
+std::size_t Dictionary::LongestProbe() const {
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < slots_.size(); ++at) {
+    if (slots_[at] == 0) continue;
+    const std::size_t home = base::SecretHash(Name(slots_[at] - 1)) & (slots_.size() - 1);
+    longest = std::max(longest, ((at - home) & (slots_.size() - 1)) + 1);
+  }
+  return longest;
+}
+
 void Dictionary::Grow() {
   slots_.assign(slots_.empty() ? 64 : slots_.size() * 2, 0);
   for (std::uint32_t number = 0; number < size(); ++number)
-    slots_[Slot(Name(number), base::Hash64(Name(number)))] = number + 1;
+    slots_[Slot(Name(number), base::SecretHash(Name(number)))] = number + 1;
 }
 
 std::string Dictionary::Serialize() const {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/flood_testing.h"
 #include "base/random.h"
 
 namespace freshet::data {
@@ -33,6 +34,12 @@ TEST(Dictionary, NumbersNamesAsAMapWould) {
     for (const auto& [name, number] : model) ASSERT_EQ(loaded.value().Find(name), number);
     ASSERT_EQ(loaded.value().size(), model.size());
   }
+}
+
+TEST(Dictionary, FindsNamesThatWereMadeToCollideAsFastAsOthers) {
+  Dictionary dictionary;
+  for (std::uint64_t n = 0; n < 2'000; ++n) ASSERT_EQ(dictionary.Add(base::FloodName(n)), n);
+  EXPECT_LT(dictionary.LongestProbe(), 100u);
 }
 
 TEST(Dictionary, FindsNothingWhenEmpty) {

@@ -69,6 +69,15 @@ std::int64_t Deployment::Now() const {
   return std::chrono::duration_cast<std::chrono::seconds>(env_.clock.Wall()).count();
 }
 
+void Deployment::PostRequest(Learn learn) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    learns_.push_back(std::move(learn));
+    ++learns_posted_;
+  }
+  doors_.writer->Ring();
+}
+
 void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids,
                            LearnDone done) {
   const std::size_t count = rows.size();
@@ -82,11 +91,7 @@ void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, st
   learn.names = std::move(names);
   learn.ids = std::move(ids);
   learn.done = std::move(done);
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    learns_.push_back(std::move(learn));
-  }
-  doors_.writer->Ring();
+  PostRequest(std::move(learn));
 }
 
 void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done,
@@ -97,11 +102,7 @@ void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDo
   learn.labels = std::move(labels);
   learn.owner = std::move(owner);
   learn.done = std::move(done);
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    learns_.push_back(std::move(learn));
-  }
-  doors_.writer->Ring();
+  PostRequest(std::move(learn));
 }
 
 void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names,
@@ -117,11 +118,7 @@ void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<dat
   learn.names = std::move(names);
   learn.scores = std::move(scores);
   learn.owner = std::move(owner);
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    learns_.push_back(std::move(learn));
-  }
-  doors_.writer->Ring();
+  PostRequest(std::move(learn));
 }
 
 // Writes one row into the waiting part of the log and, if it is to be learned, among the fresh ones.
@@ -151,10 +148,11 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   }
   if (!learn.names.empty()) {
     const std::uint32_t begin = learn.rows.offsets[row], end = learn.rows.offsets[row + 1];
-    for (const data::NewName& name : learn.names) {
-      if (name.entry < begin || name.entry >= end) continue;
-      if (!prediction) data::AddNames({&name, 1}, models_->description(), learn.rows);
-      note.names.push_back({name.entry - begin, name.space, name.name});
+    auto name = std::lower_bound(learn.names.begin(), learn.names.end(), begin,
+                                 [](const data::NewName& n, std::uint32_t entry) { return n.entry < entry; });
+    for (; name != learn.names.end() && name->entry < end; ++name) {
+      if (!prediction) data::AddNames({&*name, 1}, models_->description(), learn.rows);
+      note.names.push_back({name->entry - begin, name->space, name->name});
     }
   }
   payload_.clear();
@@ -167,6 +165,7 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
   ++learn.reply.accepted;
   CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+  fresh_sequences_.push_back(learn.reply.last_sequence);
 }
 
 // Names in the dictionaries that no record holds yet, since the one that brought them could not be written, come before
@@ -256,6 +255,7 @@ void Deployment::AcceptFeedback(Learn& learn) {
     learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
     ++learn.reply.accepted;
     CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+    fresh_sequences_.push_back(learn.reply.last_sequence);
   }
 }
 
@@ -279,6 +279,8 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
   fresh_.width = model_->config().dense ? model_->config().features : 0;
   fresh_.ClearRows();
   fresh_notes_.clear();
+  fresh_sequences_.clear();
+  fresh_begin_ = 0;
   AppendUnloggedNames();
   for (Learn& learn : learns) Accept(learn);
   auto committed = log_->Commit();
@@ -288,7 +290,6 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
     for (Learn& learn : learns)
       if (learn.done) learn.done(committed.error());
     fresh_.ClearRows();
-    fresh_notes_.clear();
   } else {
     NamesAreLogged();
     ProblemIsOver();
@@ -307,9 +308,35 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
   for (const Learn& learn : learns)
     if (learn.kind != Learn::Kind::kFeedback) rows += learn.rows.size();
   waiting_rows_ -= rows;
-  if (fresh_.size() == 0) return;
-  applied_ = log_->next_sequence();
-  if (auto applied = ApplyRows(fresh_, fresh_notes_); !applied.ok()) Problem(applied.error());
+}
+
+// Learns what was taken into the log, a piece at a time until the round has taken long enough. True when nothing is
+// left. How rows are cut into pieces changes nothing in what is learned.
+bool Deployment::LearnFresh() {
+  constexpr std::size_t kPiece = 256;
+  constexpr auto kRound = std::chrono::milliseconds(20);
+  const auto learn = [this](data::Rows& rows, std::span<Note> notes) {
+    if (auto applied = ApplyRows(rows, notes); !applied.ok()) Problem(applied.error());
+  };
+  const std::size_t count = fresh_.size();
+  if (fresh_begin_ == count) return true;
+  if (count <= kPiece) {
+    fresh_begin_ = count;
+    applied_ = log_->next_sequence();
+    learn(fresh_, fresh_notes_);
+    return true;
+  }
+  const auto until = env_.clock.Now() + kRound;
+  do {
+    const std::size_t begin = fresh_begin_, end = std::min(count, begin + kPiece);
+    fresh_piece_.width = fresh_.width;
+    fresh_piece_.ClearRows();
+    for (std::size_t r = begin; r < end; ++r) fresh_piece_.AppendRow(fresh_.batch(), r);
+    fresh_begin_ = end;
+    applied_ = end < count ? fresh_sequences_[end] : log_->next_sequence();
+    learn(fresh_piece_, std::span(fresh_notes_).subspan(begin, end - begin));
+  } while (fresh_begin_ < count && env_.clock.Now() < until);
+  return fresh_begin_ == count;
 }
 
 // A prediction that cannot be written waits in memory alone: a restart forgets it.
@@ -399,19 +426,47 @@ Situation Deployment::SituationNow() const {
   return situation;
 }
 
+// The requests of a round: one, or as many as are small together.
+std::vector<Deployment::Learn> Deployment::TakeRequests() {
+  constexpr std::uint64_t kMostRows = 8192, kMostBytes = 16 << 20;
+  std::vector<Learn> taken;
+  std::uint64_t rows = 0, bytes = 0;
+  const std::lock_guard lock(inbox_mutex_);
+  while (!learns_.empty()) {
+    const Learn& next = learns_.front();
+    rows += next.rows.size() + next.labels.size();
+    bytes += sizeof(float) * (next.rows.dense.size() + 2 * next.rows.indices.size());
+    if (!taken.empty() && (rows > kMostRows || bytes > kMostBytes)) break;
+    taken.push_back(std::move(learns_.front()));
+    learns_.pop_front();
+    ++learns_taken_;
+  }
+  return taken;
+}
+
+// Commands whose turn has come: every request posted before them was taken.
+std::vector<Deployment::Command> Deployment::TakeCommands() {
+  std::vector<Command> taken;
+  const std::lock_guard lock(inbox_mutex_);
+  for (; !commands_.empty() && commands_.front().first <= learns_taken_; commands_.pop_front())
+    taken.push_back(std::move(commands_.front().second));
+  return taken;
+}
+
 bool Deployment::Turn() {
   std::vector<Learn> learns;
-  std::vector<Command> commands;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    learns.swap(learns_);
-    commands.swap(commands_);
-  }
+  const bool rest = fresh_begin_ < fresh_.size();  // of the round before: nothing may come in between
+  if (!rest) learns = TakeRequests();
   if (!learns.empty()) CommitAndAnswer(learns);
-  for (const Command& command : commands) command();
-  const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire) && FinishJob();
-  if (!starting_) Decide();
-  const bool started = GoOnStarting();
+  bool busy = rest || !learns.empty();
+  if (LearnFresh()) {  // records that follow find everything before them learned
+    const std::vector<Command> commands = TakeCommands();
+    for (const Command& command : commands) command();
+    const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire) && FinishJob();
+    if (!starting_) Decide();
+    const bool started = GoOnStarting();
+    busy = busy || !commands.empty() || finished || started;
+  }
   bool published = true;
   if (models_->dirty()) {
     const auto began = env_.clock.Now();
@@ -424,7 +479,6 @@ bool Deployment::Turn() {
     if (published) stats_.published = Now();
     if (published) stats_.version = applied_ == 0 ? 0 : applied_ - 1;
   }
-  const bool busy = !learns.empty() || !commands.empty() || finished || started;
   if (busy) UpdateStats();
   return busy;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -115,7 +116,8 @@ class Deployment {
   RecordLog& log() { return *log_; }
   Background& background() { return background_; }
 
-  // Observations; ids: one a row, or none. Answered once they are in the log, as durably as asked for.
+  // Observations; names by entry, ascending; ids: one a row, or none. Answered once they are in the log, as durably as
+  // asked for.
   void PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids, LearnDone done);
   // The labels of rows predicted before under this id, by that owner. Without one it is whoever holds the id; kInvalid
   // when several do.
@@ -133,7 +135,9 @@ class Deployment {
   void SetLoad(double predictions_per_second, double p99_seconds);
 
   // One round of the writer: takes what was posted into the log, answers, learns, publishes, decides on iterations.
-  // True when there was something to do.
+  // True when there was something to do. A round is bounded, so that one writer can serve many models: it takes one
+  // request, or as many as are small together, and learns for some 20 ms; the next goes on where it ended. What was
+  // posted takes effect in the order it came.
   bool Turn();
   // To be called once a second, from any thread but the writer's: brings the journal to the disk where the durability
   // is kEverySec.
@@ -175,7 +179,10 @@ class Deployment {
   bool WasLabelled(const std::string& id) const;
   void KeepPredictions();
   void TakeBack(Learn& learn);
+  std::vector<Learn> TakeRequests();
+  std::vector<Command> TakeCommands();
   void CommitAndAnswer(std::vector<Learn>& learns);
+  bool LearnFresh();
   Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
   void Decide();
   Situation SituationNow() const;
@@ -185,7 +192,7 @@ class Deployment {
 
   // deployment_apply.cc: what records do, now or in a replay
   Result<void> ApplyRecord(const Record& record);
-  Result<void> ApplyRows(data::Rows& rows, std::vector<Note>& notes);
+  Result<void> ApplyRows(data::Rows& rows, std::span<Note> notes);
   Result<void> ApplyNames(const Record& record);
   void EnterName(const data::NewName& name);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
@@ -200,6 +207,7 @@ class Deployment {
   void ApplyDrift(const std::string& json);
 
   // deployment_jobs.cc: iterations and versions
+  void PostRequest(Learn learn);
   void PostCommand(Command command);
   void PostJob();
   void RunJob(Job& job);
@@ -260,8 +268,11 @@ class Deployment {
   std::optional<Starting> starting_;
   std::shared_ptr<Job> job_;
   base::Clock::Duration last_version_{};
-  data::Rows fresh_;
+  // What was taken into the log and is to be learned: rows from fresh_begin_ on, one sequence each.
+  data::Rows fresh_, fresh_piece_;
   std::vector<Note> fresh_notes_;
+  std::vector<std::uint64_t> fresh_sequences_;
+  std::size_t fresh_begin_ = 0;
   std::vector<float> scores_;
   std::string payload_;
 
@@ -270,8 +281,9 @@ class Deployment {
   std::atomic<std::int64_t> saving_{0};  // nanoseconds that the last version took to write
 
   std::mutex inbox_mutex_;  // guards the inbox
-  std::vector<Learn> learns_;
-  std::vector<Command> commands_;
+  std::deque<Learn> learns_;
+  std::uint64_t learns_posted_ = 0, learns_taken_ = 0;
+  std::deque<std::pair<std::uint64_t, Command>> commands_;  // each after so many of the requests
 
   mutable std::mutex stats_mutex_;  // guards stats_
   Stats stats_;

@@ -18,7 +18,7 @@ void AddLostNames(data::Dictionary& dictionary, std::uint32_t size) {
 
 }  // namespace
 
-Result<void> Deployment::ApplyRows(data::Rows& rows, std::vector<Note>& notes) {
+Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (rows.size() == 0) return {};
   if (recommends() && !recovering_) seen_.Add(rows.batch());
   const bool counts = !recovering_ || applied_ > metrics_from_;

@@ -208,7 +208,7 @@ Result<void> Deployment::KeepVitals(const VersionInfo& info, const std::string& 
 void Deployment::PostCommand(Command command) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    commands_.push_back(std::move(command));
+    commands_.emplace_back(learns_posted_, std::move(command));
   }
   doors_.writer->Ring();
 }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/secret_hash.h"
 
 namespace freshet::deploy {
 
@@ -28,13 +29,23 @@ std::uint64_t IdWindow::HashOf(std::string_view owner, std::string_view id) {
   return std::max<std::uint64_t>(1, hash);
 }
 
+// Where the search for a hash begins. Hashes can be chosen by whoever sends ids; where they lie cannot.
+std::size_t IdWindow::Home(std::uint64_t hash) const { return base::SecretHash(hash) & (table_.size() - 1); }
+
 std::size_t IdWindow::Slot(std::uint64_t hash) const {
-  std::size_t slot = hash & (table_.size() - 1);
+  std::size_t slot = Home(hash);
   while (table_[slot] != 0 && table_[slot] != hash) slot = (slot + 1) & (table_.size() - 1);
   return slot;
 }
 
 bool IdWindow::Has(std::uint64_t hash) const { return table_[Slot(hash)] == hash; }
+
+std::size_t IdWindow::LongestProbe() const {
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < table_.size(); ++at)
+    if (table_[at] != 0) longest = std::max(longest, ((at - Home(table_[at])) & (table_.size() - 1)) + 1);
+  return longest;
+}
 
 void IdWindow::Add(std::uint64_t hash) {
   CHECK(hash != 0 && !Has(hash));
@@ -69,7 +80,7 @@ void IdWindow::Erase(std::uint64_t hash) {
   table_[hole] = 0;
   // Whoever stands behind the hole and would be found through it moves into it.
   for (std::size_t at = (hole + 1) & mask; table_[at] != 0; at = (at + 1) & mask) {
-    const std::size_t home = table_[at] & mask;
+    const std::size_t home = Home(table_[at]);
     if (((at - home) & mask) < ((at - hole) & mask)) continue;
     table_[hole] = table_[at];
     table_[at] = 0;

@@ -27,8 +27,11 @@ class IdWindow {
   // The oldest go where there are too many: once nothing will be taken back.
   void Trim();
   std::size_t size() const { return count_; }
+  // So many slots are looked at, at most, to find a hash that is there.
+  std::size_t LongestProbe() const;
 
  private:
+  std::size_t Home(std::uint64_t hash) const;
   std::size_t Slot(std::uint64_t hash) const;
   void Erase(std::uint64_t hash);
   void Rehash(std::size_t slots);

@@ -46,6 +46,12 @@ TEST(IdWindow, KnowsTheLastIdsAsASlowListWould) {
   }
 }
 
+TEST(IdWindow, FindsHashesThatWereMadeToCollideAsFastAsOthers) {
+  IdWindow window(10'000);
+  for (std::uint64_t n = 1; n <= 2'000; ++n) window.Add(n << 32);
+  EXPECT_LT(window.LongestProbe(), 100u);
+}
+
 TEST(IdWindow, LosesNothingByWhatIsTakenBack) {
   IdWindow window(3);
   for (const std::uint64_t hash : {1, 2, 3}) window.Add(hash);
