@@ -269,6 +269,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   http.key = flags.key;
   http.token_file = flags.tokens;
   http.insecure = flags.insecure;
+  http.reserved_paths = api.ReservedPaths();
   http.limits.body_bytes = flags.body_mb << 20;
   const auto server = TRY(serve::HttpServer::Listen(
       http, door.clock, door.log, metrics, [&api](serve::Exchange exchange) { api.Handle(std::move(exchange)); }));

@@ -85,6 +85,12 @@ std::vector<ServedModel*> Api::models() {
   return all;
 }
 
+std::vector<std::string> Api::ReservedPaths() const {
+  std::vector<std::string> paths = {"/v2/health/live", "/v2/health/ready", "/metrics"};
+  for (const auto& [name, model] : models_) paths.push_back(Str("/v2/models/", name, "/ready"));
+  return paths;
+}
+
 Api::Borrowed::Borrowed(Api& api) : api_(api) {
   const std::lock_guard lock(api.scratch_mutex_);
   CHECK(!api.free_.empty());

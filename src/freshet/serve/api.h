@@ -39,6 +39,8 @@ class Api {
 
   // What deployments of models to be added need: a signature beside each edition, and readers enough.
   static deploy::Publisher::Companion CompanionFor(const model::Model& model);
+  // What a full server still answers: whether it is well.
+  std::vector<std::string> ReservedPaths() const;
   int readers() const { return options_.threads + 2; }
   void Add(std::unique_ptr<ServedModel> model);
   std::vector<ServedModel*> models();

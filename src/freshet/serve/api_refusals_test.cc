@@ -311,7 +311,7 @@ class ApiRefusals : public testing::Test {
     chmod(http.token_file.c_str(), 0600);
     http.limits.body_bytes = 1 << 20;
     http.limits.header_timeout = std::chrono::milliseconds(300);
-    http.limits.rate_allowance = std::chrono::milliseconds(300);
+    http.limits.rate_window = std::chrono::milliseconds(300);
     http.limits.rate_bytes_per_s = 1 << 20;
     server_.Start(http);
   }

@@ -15,6 +15,7 @@ struct Arrival {
   std::string peer;  // numeric addresses without ports; v4 also when it came through v6
   std::string local;
   bool replaces = false;  // the house is full: another one has to go for it
+  bool reserved = false;  // it is full and nobody can go: this one may ask for little
 };
 
 // The listening socket.

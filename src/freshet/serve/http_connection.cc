@@ -22,12 +22,15 @@ HttpConnection::HttpConnection(Arrival arrival, SslSession session, HttpLoop& lo
       peer_(std::move(arrival.peer)),
       local_(std::move(arrival.local)),
       in_bytes_(limits_.header_bytes + kWindowBytes),
+      reserved_(arrival.reserved),
       socket_(arrival.descriptor, std::move(session)),
       since_(loop.now()),
       in_(std::make_unique_for_overwrite<char[]>(in_bytes_)),
       parser_(limits_.header_bytes, static_cast<std::size_t>(limits_.header_fields)),
       chunks_(limits_.body_chunks),
       body_(site.bodies),
+      body_pace_({limits_.rate_bytes_per_s, limits_.rate_window, limits_.body_pause}),
+      answer_pace_({limits_.rate_bytes_per_s, limits_.rate_window, limits_.rate_window}),
       stream_backlog_bytes_(limits_.stream_backlog_bytes) {
   request_.peer = peer_;
 }
@@ -56,7 +59,7 @@ void HttpConnection::OnMail(Mail::Kind kind) {
 void HttpConnection::OnTick() {
   const auto now = loop_.now();
   if (stalled_) {
-    if (!TooSlow(stalled_since_, stalled_sent_)) return;
+    if (!answer_pace_.TooSlow(now)) return;
     site_.CountRejected("slow_reader");
     return Close();
   }
@@ -69,7 +72,7 @@ void HttpConnection::OnTick() {
       break;
     }
     case Phase::kBody:
-      if (!TooSlow(since_, body_.size())) return;
+      if (!body_pace_.TooSlow(now)) return;
       Fail(408, "slow_body", "the body came too slowly");
       break;
     case Phase::kHandler:
@@ -87,11 +90,6 @@ void HttpConnection::OnTick() {
   Advance();
 }
 
-bool HttpConnection::TooSlow(base::Clock::Duration since, std::size_t bytes) const {
-  const double earned = static_cast<double>(bytes) / static_cast<double>(limits_.rate_bytes_per_s);
-  return base::Seconds(loop_.now() - since - limits_.rate_allowance) > earned;
-}
-
 void HttpConnection::Drain() {
   draining_ = true;
   keep_alive_ = false;
@@ -102,8 +100,17 @@ void HttpConnection::Drain() {
   Advance();
 }
 
+// Its client is told the end, as far as that needs no waiting.
+void HttpConnection::EndStream() {
+  keep_alive_ = false;
+  stream_->Abandon();
+  Advance();
+  Close();
+}
+
 void HttpConnection::Close() {
   if (phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kStream) loop_.StreamEnded(*this);
   phase_ = Phase::kClosed;
   if (stream_) stream_->Abandon();
   loop_.Leaves(*this);

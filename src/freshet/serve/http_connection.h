@@ -9,6 +9,7 @@
 #include "serve/http_body.h"
 #include "serve/http_chunks.h"
 #include "serve/http_exchange.h"
+#include "serve/http_pace.h"
 #include "serve/http_parser.h"
 #include "serve/http_site.h"
 #include "serve/http_socket.h"
@@ -43,18 +44,21 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   void OnReady(std::uint32_t epoll_events);
   void OnMail(Mail::Kind kind);
   void OnTick();
-  void Advance();  // goes on where it had to leave off to let others have a turn
-  void Drain();    // the server stops: finish what is under way, begin nothing
+  void Advance();    // goes on where it had to leave off to let others have a turn
+  void Drain();      // the server stops: finish what is under way, begin nothing
+  void EndStream();  // its place is needed
   void Close();
   int descriptor() const { return socket_.descriptor(); }
   const std::string& peer() const { return peer_; }
+  bool reserved() const { return reserved_; }
 
   // Where the loop keeps it.
   struct Seat {
     std::list<std::shared_ptr<HttpConnection>>::iterator at;
-    bool waiting = false;
-    bool again = false;              // it is among those that go on in the next turn
-    base::Clock::Duration since{0};  // for how long it has been waiting for its client
+    std::list<std::shared_ptr<HttpConnection>>* in = nullptr;
+    bool again = false;                     // it is among those that go on in the next turn
+    base::Clock::Duration since{0};         // for how long it has been waiting for its client
+    base::Clock::Duration stream_since{0};  // when its stream began
   };
   Seat seat;
 
@@ -81,6 +85,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   bool AcceptHead();
   bool CheckSender(const Head& head);
   bool ResolveScope(const Head& head);
+  bool CheckSeat(const Head& head);
   bool CheckLength(std::uint64_t bytes);
   void BeginBody(const Head& head);
   void MoveToFront();
@@ -101,7 +106,6 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   bool Flush();
   Moved Receive(std::span<char> into);
   std::string_view Unread() const { return {in_.get() + begin_, end_ - begin_}; }
-  bool TooSlow(base::Clock::Duration since, std::size_t bytes) const;
 
   // Constant, or only touched by the loop's thread.
   HttpLoop& loop_;
@@ -111,6 +115,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   const std::string peer_;
   const std::string local_;
   const std::size_t in_bytes_;
+  const bool reserved_;  // there was no other seat: it may ask for reserved paths, or as an admin
   HttpSocket socket_;
   Phase phase_ = Phase::kHead;
   base::Clock::Duration since_;  // when the phase began
@@ -135,6 +140,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   HeadParser parser_;
   ChunkDecoder chunks_;
   HttpBody body_;
+  HttpPace body_pace_;
   Request request_;
   std::string known_host_;              // the last that was allowed
   std::string known_authorization_;     // the last that was valid, …
@@ -146,9 +152,8 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   std::string out_;
   std::string tail_;
   std::size_t sent_ = 0;
-  bool stalled_ = false;                    // the client has not taken all there is, …
-  base::Clock::Duration stalled_since_{0};  // … since then, …
-  std::size_t stalled_sent_ = 0;            // … and has taken so much meanwhile
+  bool stalled_ = false;  // the client has not taken all there is
+  HttpPace answer_pace_;  // while it is so
   std::shared_ptr<HttpStream> stream_;
 
   const std::size_t stream_backlog_bytes_;

@@ -62,7 +62,7 @@ void HttpConnection::BeginStream() {
   AppendHead(out_, answer_, {.keep_alive = keep_alive_, .http_1_0 = http_1_0_, .length = std::nullopt}, loop_.date());
   if (head_only_ || draining_) stream_->Abandon();
   BeginPhase(Phase::kStream);
-  loop_.Works(*this);
+  loop_.Streams(*this);
 }
 
 bool HttpConnection::StepStream() {
@@ -81,6 +81,7 @@ bool HttpConnection::StepStream() {
   if (state == HttpStream::State::kOpen) return !text.empty();
   if (!http_1_0_ && !head_only_) out_ += kLastChunk;
   stream_.reset();
+  loop_.StreamEnded(*this);
   NextRequest();
   return true;
 }
@@ -94,13 +95,10 @@ bool HttpConnection::Flush() {
     const Moved moved = socket_.Write(sent_ < head.size() ? head.substr(sent_) : tail.substr(sent_ - head.size()));
     if (moved.gone) return Close(), false;
     sent_ += moved.bytes;
-    if (stalled_) stalled_sent_ += moved.bytes;
+    answer_pace_.Move(moved.bytes, loop_.now());
     if (!moved.blocked) continue;
     writable_ = false;
-    if (!std::exchange(stalled_, true)) {
-      stalled_since_ = loop_.now();
-      stalled_sent_ = 0;
-    }
+    if (!std::exchange(stalled_, true)) answer_pace_.Begin(loop_.now());
   }
   if (std::exchange(stalled_, false) && phase_ == Phase::kHead) since_ = loop_.now();
   sent_ = 0;

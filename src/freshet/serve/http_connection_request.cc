@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "serve/http_connection.h"
@@ -49,7 +50,7 @@ bool HttpConnection::AcceptHead() {
   http_1_0_ = head.http_1_0;
   keep_alive_ = head.keep_alive && !draining_;
   head_only_ = head.method == "HEAD";
-  if (!CheckSender(head) || !ResolveScope(head) || !CheckLength(head.content_length)) return true;
+  if (!CheckSender(head) || !ResolveScope(head) || !CheckSeat(head) || !CheckLength(head.content_length)) return true;
   BeginBody(head);
   return true;
 }
@@ -88,6 +89,16 @@ bool HttpConnection::ResolveScope(const Head& head) {
   return true;
 }
 
+// Whether this may be asked from where it sits. One answer, and the seat is free again.
+bool HttpConnection::CheckSeat(const Head& head) {
+  if (!reserved_) return true;
+  keep_alive_ = false;
+  const auto& paths = site_.options.reserved_paths;
+  if (std::find(paths.begin(), paths.end(), head.path) != paths.end()) return true;
+  if (site_.tokens && request_.scope == Scope::kAdmin) return true;
+  return Fail(503, "full", "the server has as many connections as it may"), false;
+}
+
 bool HttpConnection::CheckLength(std::uint64_t bytes) {
   if (bytes > limits_.body_bytes) return Fail(413, "body_size", "the body is too large"), false;
   if (request_.scope == Scope::kNone && bytes > limits_.anonymous_body_bytes)
@@ -108,6 +119,7 @@ void HttpConnection::BeginBody(const Head& head) {
   }
   if (head.expects_continue && rest.empty()) out_ += "HTTP/1.1 100 Continue\r\n\r\n";
   BeginPhase(Phase::kBody);
+  body_pace_.Begin(loop_.now());
   body_mark_ = 0;
   if (head.chunked) return;
   end_ = next_;
@@ -122,6 +134,7 @@ bool HttpConnection::StepBody() {
   if (room.empty()) return FailForRoom();
   const Moved moved = Receive(room);
   body_.Add(moved.bytes);
+  body_pace_.Move(moved.bytes, loop_.now());
   NoteProgress();
   return moved.bytes > 0;
 }
@@ -140,6 +153,7 @@ bool HttpConnection::StepChunkedBody() {
   next_ = end_ = parser_.size();
   if (!Flush() || !readable_) return false;
   const Moved moved = Receive({in_.get() + end_, in_bytes_ - end_});
+  body_pace_.Move(moved.bytes, loop_.now());
   end_ += moved.bytes;
   return moved.bytes > 0;
 }

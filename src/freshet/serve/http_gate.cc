@@ -20,6 +20,14 @@ HttpGate::Verdict HttpGate::Enter(const std::string& address) {
   return Verdict::kWelcome;
 }
 
+bool HttpGate::EnterReserved(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  if (connections_ >= limits_.connections + limits_.reserved_connections) return false;
+  ++connections_;
+  ++by_address_[address];
+  return true;
+}
+
 void HttpGate::Leave(const std::string& address) {
   const std::lock_guard lock(mutex_);
   const auto found = by_address_.find(address);

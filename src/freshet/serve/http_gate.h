@@ -17,7 +17,8 @@ class HttpGate {
 
   enum class Verdict { kWelcome, kFull, kTooManyFromAddress };
   Verdict Enter(const std::string& address);
-  void Leave(const std::string& address);  // for every one that was welcome
+  bool EnterReserved(const std::string& address);  // when it is full: whether a seat beyond is free
+  void Leave(const std::string& address);          // for every one that was welcome
 
  private:
   const HttpLimits limits_;

@@ -28,11 +28,23 @@ TEST(HttpLimits, EndAHeaderThatDoesNotEnd) {
 
 TEST(HttpLimits, EndABodyThatTrickles) {
   HttpOptions options;
-  options.limits.rate_allowance = 200ms;
+  options.limits.rate_window = 200ms;
   TestServer server(Echo, options);
   TestClient counted(server.port()), chunked(server.port());
   ASSERT_TRUE(counted.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc"));
   ASSERT_TRUE(chunked.Send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1"));
+  EXPECT_EQ(counted.Receive().status, 408);
+  EXPECT_EQ(chunked.Receive().status, 408);
+}
+
+TEST(HttpLimits, EndABodyThatStallsHoweverMuchHasCome) {
+  HttpOptions options;
+  options.limits.rate_window = 200ms;
+  TestServer server(Echo, options);
+  TestClient counted(server.port()), chunked(server.port());
+  const std::string most(1'000'000, 'x');
+  ASSERT_TRUE(counted.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000001\r\n\r\n" + most));
+  ASSERT_TRUE(chunked.Send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n" + most));
   EXPECT_EQ(counted.Receive().status, 408);
   EXPECT_EQ(chunked.Receive().status, 408);
 }
@@ -48,7 +60,7 @@ TEST(HttpLimits, CloseIdleConnectionsWithoutAWord) {
 
 TEST(HttpLimits, EndAnAnswerNobodyReads) {
   HttpOptions options;
-  options.limits.rate_allowance = 200ms;
+  options.limits.rate_window = 200ms;
   std::string large;
   large.resize(20'000'000, 'x');
   TestServer server([&](Exchange exchange) { exchange.Send({.body = large}); }, options);
@@ -127,7 +139,7 @@ TEST(HttpLimits, TurnNewOnesAwayWhenAllAreAtWork) {
   ASSERT_TRUE(first.Send(Get("/")) && second.Send(Get("/")));
   ASSERT_TRUE(Eventually([&] { return count == 2; }));
   TestClient third(server.port());
-  const auto answer = third.Receive();
+  const auto answer = third.Ask(Get("/"));
   EXPECT_EQ(answer.status, 503);
   EXPECT_NE(answer.head.find("Retry-After"), std::string::npos);
   const std::lock_guard lock(mutex);
@@ -185,7 +197,7 @@ TEST(HttpLimits, KeepAPoliteClientUndisturbed) {
   options.limits.connections = 60;
   options.limits.connections_from_loopback = 40;
   options.limits.header_timeout = 200ms;
-  options.limits.rate_allowance = 200ms;
+  options.limits.rate_window = 200ms;
   TestServer server(Echo, options);
   const std::string requests[] = {"GET / HT", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1",
                                   std::string(20'000, '\xff'), Get("/") + Get("/") + "GET / HTTP/9.9\r\n", ""};

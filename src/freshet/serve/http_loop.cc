@@ -58,7 +58,7 @@ bool HttpLoop::Watch(int descriptor, std::uint32_t events, void* what) {
 
 void HttpLoop::Run() {
   std::chrono::milliseconds wait{0};
-  while (Turn(wait)) wait = waiting_.empty() && working_.empty() ? kIdle : kTick;
+  while (Turn(wait)) wait = Empty() ? kIdle : kTick;
 }
 
 bool HttpLoop::Turn(std::chrono::milliseconds wait) {
@@ -84,12 +84,13 @@ bool HttpLoop::Turn(std::chrono::milliseconds wait) {
     connection->Advance();
   }
   if (now_ >= next_tick_) Tick();
+  if (site_.streams > site_.options.limits.streams) EndStreamsBeyond();
   const base::Clock::Duration stop_at(site_.stop_at.load());
   if (!stopping_ && stop_at.count() != HttpSite::kNever) Stop();
   if (now_ >= stop_at)
     for (const auto& connection : All()) connection->Close();
   closed_.clear();
-  return !stopping_ || !waiting_.empty() || !working_.empty();
+  return !stopping_ || !Empty();
 }
 
 void HttpLoop::ReadClock() {
@@ -146,8 +147,9 @@ void HttpLoop::Place(Arrival arrival) {
       return TurnAway(arrival, 429, "address_limit");
     case HttpGate::Verdict::kFull:
       box = site_.loops.LongestWaiting();
+      if (box == nullptr) box = site_.loops.OldestStream();
       arrival.replaces = true;
-      if (box == nullptr) return TurnAway(arrival, 503, "full");
+      if (box == nullptr) box = mailbox_;  // nobody can go; perhaps there is a reserved seat
       break;
     case HttpGate::Verdict::kWelcome:
       box = site_.loops.LeastLoaded();
@@ -164,11 +166,8 @@ void HttpLoop::Place(Arrival arrival) {
 
 void HttpLoop::Adopt(Arrival arrival) {
   if (arrival.replaces) {
-    if (waiting_.empty()) return TurnAway(arrival, 503, "full");
-    site_.CountRejected("evicted");
-    const std::shared_ptr<HttpConnection> longest = waiting_.front();
-    longest->Close();
-    if (site_.gate.Enter(arrival.peer) != HttpGate::Verdict::kWelcome) return TurnAway(arrival, 503, "full");
+    arrival.reserved = !MakeRoom() || site_.gate.Enter(arrival.peer) != HttpGate::Verdict::kWelcome;
+    if (arrival.reserved && !TakeReservedSeat(arrival.peer)) return TurnAway(arrival, 503, "full");
     ++mailbox_->connections;
   }
   const int yes = 1;
@@ -182,12 +181,50 @@ void HttpLoop::Adopt(Arrival arrival) {
   }
   const auto connection =
       std::make_shared<HttpConnection>(std::move(arrival), std::move(session), *this, site_, mailbox_);
-  connection->seat.at = waiting_.insert(waiting_.end(), connection);
-  connection->seat.waiting = true;
+  Connections& list = connection->reserved() ? reserved_ : waiting_;
+  connection->seat.at = list.insert(list.end(), connection);
+  connection->seat.in = &list;
   connection->seat.since = now_;
   PublishLongestWait();
   if (!Watch(connection->descriptor(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, connection.get()))
     connection->Close();
+}
+
+// Somebody goes: who has waited longest for its client, or the oldest stream. False when there is neither.
+bool HttpLoop::MakeRoom() {
+  if (waiting_.empty()) return EndOldestStream();
+  site_.CountRejected("evicted");
+  const std::shared_ptr<HttpConnection> longest = waiting_.front();
+  longest->Close();
+  return true;
+}
+
+// When all are taken, who has sat on one for longest without having asked for anything goes.
+bool HttpLoop::TakeReservedSeat(const std::string& peer) {
+  if (site_.gate.EnterReserved(peer)) return true;
+  if (reserved_.empty()) return false;
+  site_.CountRejected("evicted");
+  const std::shared_ptr<HttpConnection> longest = reserved_.front();
+  longest->Close();
+  return site_.gate.EnterReserved(peer);
+}
+
+// The loop that has the oldest stream of all ends it, until there are no more than may be.
+void HttpLoop::EndStreamsBeyond() {
+  while (site_.streams > site_.options.limits.streams) {
+    const std::shared_ptr<HttpMailbox> box = site_.loops.OldestStream();
+    if (box == nullptr) return;
+    if (box != mailbox_) return box->Wake();
+    EndOldestStream();
+  }
+}
+
+bool HttpLoop::EndOldestStream() {
+  if (streams_.empty()) return false;
+  site_.CountRejected("stream_evicted");
+  const std::shared_ptr<HttpConnection> oldest = streams_.front()->shared_from_this();
+  oldest->EndStream();
+  return true;
 }
 
 void HttpLoop::TurnAway(const Arrival& arrival, int status, std::string_view reason) {
@@ -215,18 +252,33 @@ void HttpLoop::TakeMail() {
 }
 
 void HttpLoop::Waits(HttpConnection& connection) {
-  auto& seat = connection.seat;
-  waiting_.splice(waiting_.end(), seat.waiting ? waiting_ : working_, seat.at);
-  seat.waiting = true;
-  seat.since = now_;
+  Seat(connection, connection.reserved() ? reserved_ : waiting_);
+  connection.seat.since = now_;
   PublishLongestWait();
 }
 
 void HttpLoop::Works(HttpConnection& connection) {
-  auto& seat = connection.seat;
-  working_.splice(working_.end(), seat.waiting ? waiting_ : working_, seat.at);
-  seat.waiting = false;
+  Seat(connection, working_);
   PublishLongestWait();
+}
+
+void HttpLoop::Seat(HttpConnection& connection, Connections& list) {
+  list.splice(list.end(), *connection.seat.in, connection.seat.at);
+  connection.seat.in = &list;
+}
+
+void HttpLoop::Streams(HttpConnection& connection) {
+  Works(connection);
+  connection.seat.stream_since = now_;
+  streams_.push_back(&connection);
+  PublishOldestStream();
+  ++site_.streams;
+}
+
+void HttpLoop::StreamEnded(HttpConnection& connection) {
+  streams_.remove(&connection);
+  --site_.streams;
+  PublishOldestStream();
 }
 
 void HttpLoop::Again(HttpConnection& connection) {
@@ -236,7 +288,7 @@ void HttpLoop::Again(HttpConnection& connection) {
 void HttpLoop::Leaves(HttpConnection& connection) {
   auto& seat = connection.seat;
   closed_.push_back(*seat.at);
-  (seat.waiting ? waiting_ : working_).erase(seat.at);
+  seat.in->erase(seat.at);
   site_.gate.Leave(connection.peer());
   --mailbox_->connections;
   PublishLongestWait();
@@ -247,8 +299,14 @@ void HttpLoop::PublishLongestWait() {
   mailbox_->longest_wait_since.store(since, std::memory_order_relaxed);
 }
 
+void HttpLoop::PublishOldestStream() {
+  const auto since = streams_.empty() ? HttpSite::kNever : streams_.front()->seat.stream_since.count();
+  mailbox_->oldest_stream_since.store(since, std::memory_order_relaxed);
+}
+
 std::vector<std::shared_ptr<HttpConnection>> HttpLoop::All() const {
   std::vector<std::shared_ptr<HttpConnection>> all(waiting_.begin(), waiting_.end());
+  all.insert(all.end(), reserved_.begin(), reserved_.end());
   all.insert(all.end(), working_.begin(), working_.end());
   return all;
 }

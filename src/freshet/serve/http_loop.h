@@ -36,8 +36,10 @@ class HttpLoop {
   // For its connections.
   base::Clock::Duration now() const { return now_; }  // as of this turn
   std::string_view date() const { return date_; }
-  void Waits(HttpConnection& connection);   // for its client, since now
-  void Works(HttpConnection& connection);   // waits for nobody, or for the handler
+  void Waits(HttpConnection& connection);    // for its client, since now
+  void Works(HttpConnection& connection);    // waits for nobody, or for the handler
+  void Streams(HttpConnection& connection);  // sends an answer without an end, since now
+  void StreamEnded(HttpConnection& connection);
   void Again(HttpConnection& connection);   // wants to go on after the others
   void Leaves(HttpConnection& connection);  // is being closed
 
@@ -50,9 +52,16 @@ class HttpLoop {
   void AcceptSome();
   void Place(Arrival arrival);
   void TurnAway(const Arrival& arrival, int status, std::string_view reason);
+  void Seat(HttpConnection& connection, Connections& list);
+  bool Empty() const { return waiting_.empty() && reserved_.empty() && working_.empty(); }
   void TakeMail();
   void Tick();
+  void EndStreamsBeyond();
+  bool EndOldestStream();
+  bool MakeRoom();
+  bool TakeReservedSeat(const std::string& peer);
   void PublishLongestWait();
+  void PublishOldestStream();
   void Stop();
   std::vector<std::shared_ptr<HttpConnection>> All() const;
 
@@ -68,8 +77,10 @@ class HttpLoop {
   bool stopping_ = false;
   bool accepting_ = false;  // the poller watches the acceptor
 
-  Connections waiting_;  // the longest first
+  Connections waiting_;   // the longest first
+  Connections reserved_;  // the same, of those on reserved seats
   Connections working_;
+  std::list<HttpConnection*> streams_;  // the oldest first; they are among those that work
   std::vector<std::shared_ptr<HttpConnection>> again_;
   std::vector<std::shared_ptr<HttpConnection>> closed_;  // this turn; events for them may still be to come
   std::vector<Mail> mail_;

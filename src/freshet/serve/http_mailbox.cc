@@ -83,13 +83,18 @@ std::shared_ptr<HttpMailbox> HttpMailboxes::LeastLoaded() const {
 }
 
 std::shared_ptr<HttpMailbox> HttpMailboxes::LongestWaiting() const {
+  return Earliest(&HttpMailbox::longest_wait_since);
+}
+
+std::shared_ptr<HttpMailbox> HttpMailboxes::OldestStream() const { return Earliest(&HttpMailbox::oldest_stream_since); }
+
+std::shared_ptr<HttpMailbox> HttpMailboxes::Earliest(Since since) const {
   const std::lock_guard lock(mutex_);
-  const auto longest = std::min_element(boxes_.begin(), boxes_.end(), [](const auto& a, const auto& b) {
-    return a->longest_wait_since < b->longest_wait_since;
+  const auto earliest = std::min_element(boxes_.begin(), boxes_.end(), [since](const auto& a, const auto& b) {
+    return (a.get()->*since).load() < (b.get()->*since).load();
   });
-  const bool none = longest == boxes_.end() ||
-                    (*longest)->longest_wait_since == std::numeric_limits<base::Clock::Duration::rep>::max();
-  return none ? nullptr : *longest;
+  const bool none = earliest == boxes_.end() || (earliest->get()->*since).load() == HttpMailbox::kNone;
+  return none ? nullptr : *earliest;
 }
 
 }  // namespace freshet::serve

@@ -44,7 +44,9 @@ class HttpMailbox {
 
   // For whoever chooses a loop for a new connection.
   std::atomic<int> connections{0};
-  std::atomic<base::Clock::Duration::rep> longest_wait_since{std::numeric_limits<base::Clock::Duration::rep>::max()};
+  static constexpr auto kNone = std::numeric_limits<base::Clock::Duration::rep>::max();
+  std::atomic<base::Clock::Duration::rep> longest_wait_since{kNone};
+  std::atomic<base::Clock::Duration::rep> oldest_stream_since{kNone};
 
  private:
   void Signal();
@@ -69,8 +71,12 @@ class HttpMailboxes {
   void WakeAll();
   std::shared_ptr<HttpMailbox> LeastLoaded() const;     // none when no loop runs
   std::shared_ptr<HttpMailbox> LongestWaiting() const;  // where the longest wait for a client is; none when none waits
+  std::shared_ptr<HttpMailbox> OldestStream() const;    // where that is; none when there is none
 
  private:
+  using Since = std::atomic<base::Clock::Duration::rep> HttpMailbox::*;
+  std::shared_ptr<HttpMailbox> Earliest(Since since) const;
+
   mutable std::mutex mutex_;  // guards boxes_
   std::vector<std::shared_ptr<HttpMailbox>> boxes_;
 };

@@ -15,10 +15,11 @@ Result<void> CheckLimits(const HttpLimits& limits) {
   if (limits.header_bytes < 256 || limits.header_bytes > (1 << 20))
     return Error{Code::kInvalid, "header_bytes is not between 256 and 1048576"};
   if (!positive(limits.header_fields) || !positive(limits.connections) || !positive(limits.connections_per_address) ||
-      !positive(limits.token_failures_per_s) || !positive(limits.rate_bytes_per_s) || !positive(limits.body_chunks))
+      !positive(limits.token_failures_per_s) || !positive(limits.rate_bytes_per_s) || !positive(limits.body_chunks) ||
+      !positive(limits.streams) || limits.reserved_connections < 0)
     return Error{Code::kInvalid, "limits of counts and rates are at least 1"};
   if (!positive(limits.header_timeout) || !positive(limits.idle_timeout) || !positive(limits.answer_timeout) ||
-      !positive(limits.rate_allowance))
+      !positive(limits.rate_window) || !positive(limits.body_pause))
     return Error{Code::kInvalid, "limits of time are longer than 0"};
   return {};
 }

@@ -24,12 +24,15 @@ struct HttpLimits {
   std::size_t anonymous_body_bytes = 64 << 10;         // for clients without a token, where tokens are needed; 401
   std::size_t bodies_bytes = 512 << 20;                // all bodies beyond 64 kB that are being held, together; 503
   std::size_t body_chunks = 65'536;                    // of a chunked body; 400
-  std::size_t rate_bytes_per_s = 1 << 10;              // at least this much, on average over a body or an answer, …
-  Duration rate_allowance = std::chrono::seconds(30);  // … after this long; 408
+  std::size_t rate_bytes_per_s = 1 << 10;              // at least this much of a body or an answer, …
+  Duration rate_window = std::chrono::seconds(30);     // … in each stretch of this length; 408
+  Duration body_pause = std::chrono::seconds(10);      // between two pieces of a body; 408
   Duration idle_timeout = std::chrono::seconds(60);    // between two requests; closed without a word
   Duration answer_timeout = std::chrono::minutes(5);   // for the handler; 504
   std::size_t stream_backlog_bytes = 256 << 10;        // what a stream's client has not taken yet; closed
-  int connections = 1'000;            // then the one that has been waiting longest for its client goes, or 503
+  int streams = 200;                                   // answers without an end; beyond them the oldest ends
+  int connections = 1'000;        // then the one that has waited longest for its client goes, or the oldest stream, …
+  int reserved_connections = 32;  // … or, where neither is, only reserved_paths and admin tokens are answered, or 503
   int connections_per_address = 64;   // 429
   int connections_from_loopback = 0;  // per loopback address; 0: as many as there may be in all
   int token_failures_per_s = 10;      // per address; 429
@@ -41,8 +44,9 @@ struct HttpOptions {
   std::vector<std::string> allowed_hosts;  // names clients may use beside loopback and our own address; "*": any
   std::string certificate;                 // PEM files; both or none
   std::string key;
-  std::string token_file;  // see tokens.h; none: everybody may do everything
-  bool insecure = false;   // listen beyond loopback without tokens or without TLS
+  std::string token_file;                     // see tokens.h; none: everybody may do everything
+  bool insecure = false;                      // listen beyond loopback without tokens or without TLS
+  std::vector<std::string> reserved_paths{};  // what is answered when nothing else is, such as questions for health
   HttpLimits limits;
 };
 

@@ -51,6 +51,7 @@ struct HttpSite {
   std::unique_ptr<Tokens> tokens;   // none: everybody may do everything
   HttpGate gate;
   HttpMailboxes loops;
+  std::atomic<int> streams{0};  // that are open
   const std::shared_ptr<BodyBudget> bodies;
 
   static constexpr auto kNever = std::numeric_limits<base::Clock::Duration::rep>::max();

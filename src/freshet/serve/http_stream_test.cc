@@ -1,10 +1,12 @@
 #include "serve/http_stream.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <optional>
 
+#include "base/scratch_testing.h"
 #include "serve/http_testing.h"
 
 namespace freshet::serve {
@@ -108,6 +110,87 @@ TEST_F(StreamsTest, EndWhenTheServerStops) {
   server_.Stop(5s);
   EXPECT_FALSE(stream.Write("data: 2\n\n"));
   EXPECT_TRUE(client.Rest().ends_with("0\r\n\r\n"));
+}
+
+// A server whose every answer but those for /held and /plain is a stream that stays open.
+class FullHouse : public testing::Test {
+ protected:
+  void Handle(Exchange exchange) {
+    const std::lock_guard lock(mutex_);
+    if (exchange.request().path == "/held") return held_.push_back(std::move(exchange));
+    if (exchange.request().path != "/events") return Echo(std::move(exchange));
+    streams_.push_back(exchange.OpenStream("text/event-stream"));
+    EXPECT_TRUE(streams_.back().Write("data: 1\n\n"));
+  }
+  std::unique_ptr<TestServer> Serve(const HttpOptions& options) {
+    return std::make_unique<TestServer>([this](Exchange exchange) { Handle(std::move(exchange)); }, options);
+  }
+  // Clients that sit on their connections, each once the one before is seated.
+  void Crowd(const TestServer& server, int count, const std::string& path) {
+    for (int i = 0; i < count; ++i) {
+      const std::size_t before = Seated();
+      crowd_.push_back(std::make_unique<TestClient>(server.port()));
+      ASSERT_TRUE(crowd_.back()->Send(Get(path)));
+      ASSERT_TRUE(Eventually([&] { return Seated() > before; }));
+    }
+  }
+  std::size_t Seated() {
+    const std::lock_guard lock(mutex_);
+    return held_.size() + streams_.size();
+  }
+
+  std::mutex mutex_;
+  std::vector<Stream> streams_;
+  std::vector<Exchange> held_;
+  std::vector<std::unique_ptr<TestClient>> crowd_;
+};
+
+TEST_F(FullHouse, TheOldestStreamGoesForANewcomer) {
+  HttpOptions options;
+  options.limits.connections = 8;
+  const auto server = Serve(options);
+  Crowd(*server, 8, "/events");
+  EXPECT_EQ(TestClient(server->port()).Ask(Get("/plain")).status, 200);
+  EXPECT_TRUE(crowd_[0]->Rest().ends_with("0\r\n\r\n"));
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 1; i < 8; ++i) EXPECT_TRUE(streams_[i].Write("data: 2\n\n")) << i;
+}
+
+TEST_F(FullHouse, BeyondTheirBudgetTheOldestStreamEnds) {
+  HttpOptions options;
+  options.limits.streams = 3;
+  const auto server = Serve(options);
+  Crowd(*server, 5, "/events");
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(crowd_[i]->Rest().ends_with("0\r\n\r\n")) << i;
+  EXPECT_EQ(server->Count("freshet_rejected_connections_total", "stream_evicted"), 2u);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 2; i < 5; ++i) EXPECT_TRUE(streams_[i].Write("data: 2\n\n")) << i;
+}
+
+TEST_F(FullHouse, WhenNobodyCanGoWhatHasReservedSeatsIsAnswered) {
+  const base::ScratchDirectory directory;
+  HttpOptions options;
+  options.limits.connections = 4;
+  options.limits.reserved_connections = 2;
+  options.reserved_paths = {"/health"};
+  options.token_file =
+      directory.Write("tokens", "admin boss boss-token-0123456789\npredict one one-token-0123456789\n");
+  chmod(options.token_file.c_str(), 0600);
+  const auto server = Serve(options);
+  Crowd(*server, 4, "/held");
+  const auto ask = [&](const std::string& path, const std::string& more = "") {
+    return TestClient(server->port()).Ask(Get(path, more)).status;
+  };
+  EXPECT_EQ(ask("/health"), 200);
+  EXPECT_EQ(ask("/plain"), 503);
+  EXPECT_EQ(ask("/plain", "Authorization: Bearer one-token-0123456789\r\n"), 503);
+  EXPECT_EQ(ask("/plain", "Authorization: Bearer boss-token-0123456789\r\n"), 200);
+  // Who only sits there goes for those who ask.
+  for (int i = 0; i < 6; ++i) crowd_.push_back(std::make_unique<TestClient>(server->port()));
+  EXPECT_EQ(ask("/health"), 200);
+  const std::lock_guard lock(mutex_);
+  held_[0].Send({});
+  EXPECT_EQ(crowd_[0]->Receive().status, 200);
 }
 
 TEST(HttpStop, LetsRequestsUnderWayFinishAndClosesTheRest) {
