@@ -83,6 +83,8 @@ void HttpConnection::OnTick() {
       if (now - since_ >= kLingerTime) Close();
       return;
     case Phase::kStream:
+      if (!TokenStillGood()) EndStream();
+      return;
     case Phase::kClosing:
     case Phase::kClosed:
       return;

@@ -86,6 +86,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   bool CheckSender(const Head& head);
   bool ResolveScope(const Head& head);
   bool CheckSeat(const Head& head);
+  bool TokenStillGood();
   bool CheckLength(std::uint64_t bytes);
   void BeginBody(const Head& head);
   void MoveToFront();

@@ -89,6 +89,16 @@ bool HttpConnection::ResolveScope(const Head& head) {
   return true;
 }
 
+// Whether the token of this request allows what it did when it was asked: tokens may have changed since.
+bool HttpConnection::TokenStillGood() {
+  if (!site_.tokens || request_.scope == Scope::kNone) return true;
+  const std::uint64_t generation = site_.tokens->generation();
+  if (known_generation_ == generation) return true;
+  if (site_.tokens->ScopeOf(known_authorization_) < request_.scope) return false;
+  known_generation_ = generation;
+  return true;
+}
+
 // Whether this may be asked from where it sits. One answer, and the seat is free again.
 bool HttpConnection::CheckSeat(const Head& head) {
   if (!reserved_) return true;

@@ -193,6 +193,39 @@ TEST_F(FullHouse, WhenNobodyCanGoWhatHasReservedSeatsIsAnswered) {
   EXPECT_EQ(crowd_[0]->Receive().status, 200);
 }
 
+TEST(HttpStreams, EndWhenTheirTokenIsRevoked) {
+  const base::ScratchDirectory directory;
+  const auto write = [&](const std::string& text) {
+    const std::string path = directory.Write("tokens", text);
+    chmod(path.c_str(), 0600);
+    return path;
+  };
+  HttpOptions options;
+  options.token_file = write("predict one one-token-0123456789\npredict two two-token-0123456789\n");
+  std::mutex mutex;
+  std::vector<Stream> streams;
+  TestServer server(
+      [&](Exchange exchange) {
+        Stream stream = exchange.OpenStream("text/event-stream");
+        EXPECT_TRUE(stream.Write("data: 1\n\n"));
+        const std::lock_guard lock(mutex);
+        streams.push_back(std::move(stream));
+      },
+      options);
+  TestClient revoked(server.port()), kept(server.port());
+  ASSERT_TRUE(revoked.Send(Get("/events", "Authorization: Bearer one-token-0123456789\r\n")));
+  ASSERT_TRUE(kept.Send(Get("/events", "Authorization: Bearer two-token-0123456789\r\n")));
+  ASSERT_NE(revoked.Await("data: 1"), std::string::npos);
+  ASSERT_NE(kept.Await("data: 1"), std::string::npos);
+  write("predict two two-token-0123456789\n");
+  EXPECT_TRUE(revoked.Rest().ends_with("0\r\n\r\n"));  // within the client's patience
+  const std::lock_guard lock(mutex);
+  int open = 0;
+  for (Stream& stream : streams) open += stream.Write("data: 2\n\n") ? 1 : 0;
+  EXPECT_EQ(open, 1);
+  EXPECT_NE(kept.Await("data: 2"), std::string::npos);
+}
+
 TEST(HttpStop, LetsRequestsUnderWayFinishAndClosesTheRest) {
   std::mutex mutex;
   std::optional<Exchange> held;

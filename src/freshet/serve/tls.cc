@@ -63,6 +63,8 @@ TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_server_method())), method_(N
   CHECK(context_ != nullptr);
   SSL_CTX* context = context_.get();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  // Forward secrecy only: who learns our key later cannot read what was recorded. (1.3 knows nothing else.)
+  CHECK(SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   // We write what the socket takes and come back with the rest, which may have moved in memory.
   SSL_CTX_set_mode(context,

@@ -18,7 +18,7 @@ struct SslDelete {
 };
 using SslSession = std::unique_ptr<ssl_st, SslDelete>;
 
-// A certificate and its key, ready to greet clients with TLS 1.2 or 1.3.
+// A certificate and its key, ready to greet clients with TLS 1.2 or 1.3, by ciphers with forward secrecy.
 //
 // Threads: any. Failure: Load: kNotFound, or kInvalid with OpenSSL's reason.
 class TlsContext {

@@ -16,9 +16,9 @@ namespace {
 
 // A certificate for "localhost" signed by its own key, and the key, in files.
 struct TestCertificate {
-  explicit TestCertificate(const base::ScratchDirectory& directory, const std::string& name = "server")
+  explicit TestCertificate(const base::ScratchDirectory& directory, const std::string& name = "server",
+                           EVP_PKEY* pair = EVP_EC_gen("P-256"))
       : certificate(directory / (name + ".crt")), key(directory / (name + ".key")) {
-    EVP_PKEY* pair = EVP_EC_gen("P-256");
     X509* x509 = X509_new();
     ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
     X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
@@ -52,6 +52,7 @@ class TlsClient {
     session_.reset(SSL_new(context_.get()));
     SSL_set_fd(session_.get(), client_.socket());
   }
+  void OfferOnly(const char* ciphers) { CHECK(SSL_set_cipher_list(session_.get(), ciphers) == 1); }
   bool Connect() { return SSL_connect(session_.get()) == 1; }
   std::string_view version() const { return SSL_get_version(session_.get()); }
   bool Send(std::string_view text) {
@@ -106,6 +107,24 @@ TEST_F(TlsTest, PrefersTheNewestVersionAndRefusesOldOnes) {
   EXPECT_EQ(any.version(), "TLSv1.3");
   TlsClient old(server.port(), TLS1_VERSION, TLS1_1_VERSION);
   EXPECT_FALSE(old.Connect());
+}
+
+TEST_F(TlsTest, AgreesOnlyOnCiphersWithForwardSecrecy) {
+  const TestCertificate rsa(directory_, "rsa", EVP_RSA_gen(2048));
+  HttpOptions options = Options();
+  options.certificate = rsa.certificate;
+  options.key = rsa.key;
+  TestServer server(Echo, options);
+  for (const char* const ciphers : {"kRSA", "AES128-GCM-SHA256", "AES256-SHA"}) {
+    TlsClient recordable(server.port(), TLS1_2_VERSION, TLS1_2_VERSION);
+    recordable.OfferOnly(ciphers);
+    EXPECT_FALSE(recordable.Connect()) << ciphers;
+  }
+  for (const char* const ciphers : {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305", "DEFAULT"}) {
+    TlsClient secret(server.port(), TLS1_2_VERSION, TLS1_2_VERSION);
+    secret.OfferOnly(ciphers);
+    EXPECT_TRUE(secret.Connect()) << ciphers;
+  }
 }
 
 TEST_F(TlsTest, CarriesLargeBodiesBothWays) {

@@ -57,43 +57,52 @@ Result<std::unique_ptr<Tokens>> Tokens::Open(std::string path, int failures_per_
 Tokens::Verdict Tokens::Check(std::string_view authorization, std::string_view peer) {
   if (authorization.empty()) return {};
   const std::lock_guard lock(mutex_);
-  if (!MayTry(peer)) {
-    limited_.Add();
-    return {.limited = true};
-  }
-  const Entry* found = nullptr;
-  if (EqualIgnoringCase(authorization.substr(0, kScheme.size()), kScheme))
-    found = Find(authorization.substr(kScheme.size()));
-  if (found != nullptr) return {.scope = found->scope, .name = found->name};
-  CountFailure(peer);
-  return {};
+  if (const Entry* const found = Find(authorization)) return {.scope = found->scope, .name = found->name};
+  return {.limited = !CountFailure(peer)};
+}
+
+Scope Tokens::ScopeOf(std::string_view authorization) const {
+  const std::lock_guard lock(mutex_);
+  const Entry* const found = Find(authorization);
+  return found != nullptr ? found->scope : Scope::kNone;
 }
 
 void Tokens::Refresh() {
   const std::lock_guard lock(mutex_);
   if (clock_.Now() - looked_ < std::chrono::seconds(1)) return;
   looked_ = clock_.Now();
-  const Result<Stamp> now = StampOf(path_);
-  if (now.ok() && now.value() == stamp_) return;
-  const auto reload = [this]() -> Result<void> {
-    const File file = TRY(Read(path_));
-    entries_ = TRY(Parse(file.text));
-    stamp_ = file.stamp;
-    return {};
-  };
-  if (const Result<void> loaded = reload(); !loaded.ok()) {
-    if (loaded.error().text != complaint_) log_.Warn("tokens_not_reloaded", "file", path_, "why", loaded.error().text);
+  if (const Result<Stamp> now = StampOf(path_); now.ok() && now.value() == stamp_) return;
+  if (const Result<void> loaded = Reload(); !loaded.ok()) {
+    if (loaded.error().text != complaint_)
+      log_.Error("tokens_not_reloaded", "file", path_, "why", loaded.error().text, "still_valid", entries_.size());
     complaint_ = loaded.error().text;
     return;
   }
   complaint_.clear();
-  generation_.fetch_add(1, std::memory_order_release);
   log_.Info("tokens_reloaded", "file", path_, "count", entries_.size());
 }
 
+Result<void> Tokens::Reload() {
+  const Result<File> file = Read(path_);
+  if (!file.ok()) {  // taken away on purpose, or others may know what is in it
+    Use({}, {});
+    return file.error();
+  }
+  Use(TRY(Parse(file.value().text)), file.value().stamp);
+  return {};
+}
+
+void Tokens::Use(std::vector<Entry> entries, const Stamp& stamp) {
+  stamp_ = stamp;
+  if (entries.empty() && entries_.empty()) return;
+  entries_ = std::move(entries);
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
 // Looks at every entry, whatever it finds, so that the time taken says nothing.
-const Tokens::Entry* Tokens::Find(std::string_view token) const {
-  const Digest digest = DigestOf(token);
+const Tokens::Entry* Tokens::Find(std::string_view authorization) const {
+  if (!EqualIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) return nullptr;
+  const Digest digest = DigestOf(authorization.substr(kScheme.size()));
   const Entry* found = nullptr;
   for (const Entry& entry : entries_)
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0 &&
@@ -102,25 +111,26 @@ const Tokens::Entry* Tokens::Find(std::string_view token) const {
   return found;
 }
 
-bool Tokens::MayTry(std::string_view peer) {
+// False when the address has had too many in this second.
+bool Tokens::CountFailure(std::string_view peer) {
   if (clock_.Now() - window_ >= std::chrono::seconds(1)) {
     window_ = clock_.Now();
     failures_.clear();
   }
-  const auto found = failures_.find(failures_.size() < kMaxAddresses ? peer : std::string_view());
-  return found == failures_.end() || found->second < failures_per_s_;
+  const bool known = failures_.size() < kMaxAddresses || failures_.find(peer) != failures_.end();
+  if (++failures_[std::string(known ? peer : std::string_view())] > failures_per_s_) return limited_.Add(), false;
+  return wrong_.Add(), true;
 }
 
-void Tokens::CountFailure(std::string_view peer) {
-  wrong_.Add();
-  ++failures_[std::string(failures_.size() < kMaxAddresses ? peer : std::string_view())];
+Tokens::Stamp Tokens::Stamped(const struct stat& status) {
+  const auto ns = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
+  return {ns(status.st_mtim), ns(status.st_ctim), status.st_size, static_cast<std::int64_t>(status.st_ino)};
 }
 
 Result<Tokens::Stamp> Tokens::StampOf(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) return Failed(path, "look at");
-  return Stamp{status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_size,
-               static_cast<std::int64_t>(status.st_ino)};
+  return Stamped(status);
 }
 
 Result<Tokens::File> Tokens::Read(const std::string& path) {
@@ -138,9 +148,7 @@ Result<Tokens::File> Tokens::Read(const std::string& path) {
   const ssize_t got = ::read(file, text.data(), text.size());
   if (got < 0) return Failed(path, "read");
   text.resize(static_cast<std::size_t>(got));
-  return File{{status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_size,
-               static_cast<std::int64_t>(status.st_ino)},
-              std::move(text)};
+  return File{Stamped(status), std::move(text)};
 }
 
 // What is wrong is said without showing any of it: a word in the wrong place may be the secret.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -28,8 +30,10 @@ namespace freshet::serve {
 // Threads:   any.
 // Ownership: borrows clock and log.
 // Blocking:  Refresh reads the file when it has changed; the others never wait for the disk.
-// Failure:   Open: kNotFound, kIo, kInvalid for a file others may read or a line that makes no sense. When a changed
-//            file is not acceptable, the old tokens stay and the log says why.
+// Failure:   Open: kNotFound, kIo, kInvalid for a file others may read or a line that makes no sense. Later, a file
+// that
+//            is gone, cannot be read or is open to others leaves no token valid until that is mended; one with a line
+//            that makes no sense leaves the old ones. The log says why.
 class Tokens {
  public:
   static Result<std::unique_ptr<Tokens>> Open(std::string path, int failures_per_s, base::Clock& clock, base::Log& log,
@@ -38,10 +42,13 @@ class Tokens {
   struct Verdict {
     Scope scope = Scope::kNone;
     std::string name{};    // of the token; "" with no scope
-    bool limited = false;  // too many failures from this address; the token was not looked at
+    bool limited = false;  // it is wrong, and too many from this address were
   };
-  // `authorization` is the field's value, "" when there was none. A wrong token counts as a failure of the address.
+  // `authorization` is the field's value, "" when there was none. A wrong token counts as a failure of the address,
+  // which makes no difference to those there who have a good one.
   Verdict Check(std::string_view authorization, std::string_view peer);
+  // What it allows now, without counting anything.
+  Scope ScopeOf(std::string_view authorization) const;
 
   // Rises whenever the tokens change: a verdict holds as long as it stays the same.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -56,14 +63,15 @@ class Tokens {
     std::string name;
     Digest digest;
   };
-  struct Stamp {  // of the file that was read
-    std::int64_t modified_ns = 0, size = 0, inode = 0;
+  struct Stamp {                                                        // of the file that was read
+    std::int64_t modified_ns = 0, changed_ns = 0, size = 0, inode = 0;  // changed: by chmod too
     bool operator==(const Stamp&) const = default;
   };
   struct File {
     Stamp stamp;
     std::string text;
   };
+  static Stamp Stamped(const struct stat& status);
   static Result<Stamp> StampOf(const std::string& path);
   static Result<File> Read(const std::string& path);
   static Result<std::vector<Entry>> Parse(std::string_view text);
@@ -71,9 +79,10 @@ class Tokens {
 
   Tokens(std::string path, int failures_per_s, base::Clock& clock, base::Log& log, base::Metrics& metrics);
   static Result<Entry> ParseLine(std::string_view line);
-  const Entry* Find(std::string_view token) const;
-  bool MayTry(std::string_view peer);
-  void CountFailure(std::string_view peer);
+  const Entry* Find(std::string_view authorization) const;
+  bool CountFailure(std::string_view peer);
+  Result<void> Reload();
+  void Use(std::vector<Entry> entries, const Stamp& stamp);
 
   const std::string path_;
   const int failures_per_s_;
