@@ -388,10 +388,7 @@ Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& r
       return std::move(record).error();
     }
     const std::uint64_t sequence = record.value().sequence;
-    if (!part->dataset && std::any_of(discarded.begin(), discarded.end(), [&](const auto& range) {
-          return sequence >= range.first && sequence <= range.second;
-        }))
-      continue;
+    if (!part->dataset && discarded.Holds(sequence)) continue;
     TRY(UnpackRow(record.value().payload, rows, note));
   }
   return {};
@@ -399,7 +396,7 @@ Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& r
 
 void Journal::Discard(std::uint64_t first_sequence, std::uint64_t last_sequence) {
   const std::lock_guard lock(mutex_);
-  discarded_.emplace_back(first_sequence, last_sequence);
+  discarded_.Add(first_sequence, last_sequence);
 }
 
 Result<int> Journal::Retain(std::uint64_t needed, std::int64_t now) {

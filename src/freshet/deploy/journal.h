@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "deploy/ranges.h"
 #include "deploy/record_log.h"
 #include "deploy/segment.h"
 
@@ -114,9 +115,9 @@ class Journal final : public RecordLog {
 
   mutable std::mutex mutex_;  // guards everything below, and parts' index
   mutable std::vector<Damage> damages_;
-  std::vector<std::shared_ptr<Part>> segments_;                     // by sequence
-  std::vector<std::shared_ptr<Part>> parts_;                        // segments and data sets by number
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> discarded_;  // sequences, both ends included
+  std::vector<std::shared_ptr<Part>> segments_;  // by sequence
+  std::vector<std::shared_ptr<Part>> parts_;     // segments and data sets by number
+  Ranges discarded_;                             // sequences
   std::shared_ptr<base::AppendFile> sync_file_;
 };
 

@@ -22,10 +22,7 @@ Result<void> MemoryLog::Read(std::span<const std::uint64_t> numbers, data::Rows&
   for (const std::uint64_t number : numbers) {
     if (number >= observations_.size()) continue;
     const Record record = *ParseRecord(std::string_view(bytes_).substr(observations_[number]));
-    const bool gone = std::any_of(discarded_.begin(), discarded_.end(), [&](const auto& range) {
-      return record.sequence >= range.first && record.sequence <= range.second;
-    });
-    if (!gone) TRY(UnpackRow(record.payload, rows, note));
+    if (!discarded_.Holds(record.sequence)) TRY(UnpackRow(record.payload, rows, note));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "deploy/history.h"
+#include "deploy/ranges.h"
 #include "deploy/record.h"
 
 namespace freshet::deploy {
@@ -48,7 +49,7 @@ class MemoryLog final : public RecordLog {
     return Error{Code::kInvalid, Str(path, ": data sets need a directory to keep them in")};
   }
   void Discard(std::uint64_t first_sequence, std::uint64_t last_sequence) override {
-    discarded_.emplace_back(first_sequence, last_sequence);
+    discarded_.Add(first_sequence, last_sequence);
   }
   std::uint64_t first() const override { return 0; }
   std::uint64_t end() const override { return observations_.size(); }
@@ -57,7 +58,7 @@ class MemoryLog final : public RecordLog {
  private:
   std::string bytes_;
   std::vector<std::uint64_t> records_, observations_;  // where they begin
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> discarded_;
+  Ranges discarded_;                                   // sequences
 };
 
 }  // namespace freshet::deploy
