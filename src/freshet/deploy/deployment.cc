@@ -382,10 +382,11 @@ void Deployment::SetLoad(double predictions_per_second, double p99_seconds) {
 
 // Starts what is due: a version, a retraining, an iteration.
 void Deployment::Decide() {
-  if (drift_found_ && learns()) {
+  if (drift_found_) {
+    const bool answers = learns();  // a model that is left alone is only reported on
     const std::string json = Json({{"detector", drift_->name()},
-                                   {"from", options_.drift_forget ? drift_from_ : 0},
-                                   {"keep", options_.drift_keep}})
+                                   {"from", answers && options_.drift_forget ? drift_from_ : 0},
+                                   {"keep", answers ? options_.drift_keep : 1}})
                                  .dump();
     if (auto logged = Log(RecordKind::kDrift, json); logged.ok()) {
       ApplyDrift(json);

@@ -58,5 +58,31 @@ TEST_P(DeploymentOf, IsRebuiltBitForBitFromTheFirstRecord) {
   EXPECT_EQ(World::Fingerprint(*rebuilt), expected);
 }
 
+TEST(Deployment, ReportsDriftWhateverTheMethodAndLeavesAloneWhatDoesNotLearn) {
+  for (const std::string& method : MethodNames()) {
+    SCOPED_TRACE(method);
+    World world;
+    DeploymentOptions options = world.Options("a");
+    options.method = ParseMethod(method).value();
+    options.drift_keep = 0.1;
+    options.drift_forget = true;
+    auto deployment = world.Open(options, world.Dense()).value();
+    const auto send = [&](std::uint64_t n, float label) {
+      data::Rows rows = World::Row(deployment->model(), n);
+      rows.labels[0] = label;
+      deployment->PostLearn(std::move(rows), {}, {}, [](const auto& reply) { EXPECT_TRUE(reply.ok()); });
+      deployment->Settle();
+    };
+    for (std::uint64_t n = 0; n < 400; ++n) send(n, 0);  // what a model that has learned nothing says
+    EXPECT_EQ(deployment->stats().drifts, 0u);
+    for (std::uint64_t n = 400; n < 600; ++n) send(n, 1);
+    EXPECT_EQ(deployment->stats().drifts, 1u);
+    const auto before = World::Fingerprint(*deployment);
+    deployment.reset();
+    deployment = world.Open(options, world.Dense()).value();
+    EXPECT_EQ(World::Fingerprint(*deployment), before);
+  }
+}
+
 }  // namespace
 }  // namespace freshet::deploy
