@@ -64,6 +64,13 @@ struct LearnReply {
   std::uint64_t last_sequence = 0;  // of those accepted
   bool durable = false;             // on the disk already
 };
+
+// Observations that leave the history with a roll-back: those of any of the three.
+struct Discard {
+  Ranges sequences = {};
+  std::optional<std::pair<std::int64_t, std::int64_t>> times = {};  // seconds since 1970, both ends included
+  std::vector<std::string> ids = {};                                // the client's
+};
 using LearnDone = std::function<void(Result<LearnReply>)>;
 using Done = std::function<void(Result<std::string>)>;  // the string is a JSON object
 
@@ -126,8 +133,9 @@ class Deployment {
   void PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names, std::vector<float> scores,
                       std::string owner = "");
   void PostIterate(Done done);
-  void PostRollBack(std::uint64_t version, std::optional<std::pair<std::uint64_t, std::uint64_t>> discard, bool relearn,
-                    Done done);
+  // An earlier version takes over. With `relearn`, it learns what was observed since and is not discarded. kNotFound
+  // when times or ids are given and nothing was observed at those or under these.
+  void PostRollBack(std::uint64_t version, Discard discard, bool relearn, Done done);
   void PostPin(std::uint64_t version, bool pinned, Done done);
   void PostDataset(std::string path, Done done);
 
@@ -156,7 +164,6 @@ class Deployment {
   struct Learn;
   struct Job;
   using Command = std::function<void()>;
-  using Range = std::pair<std::uint64_t, std::uint64_t>;  // of sequences, both ends included
   Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory, Doors doors);
 
   // deployment_open.cc: starting and recovering
@@ -199,9 +206,9 @@ class Deployment {
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
-  Result<std::unique_ptr<State>> RolledBack(std::uint64_t id, const std::optional<Range>& discard, bool relearn,
+  Result<std::unique_ptr<State>> RolledBack(std::uint64_t id, const Ranges& discard, bool relearn,
                                             std::uint64_t sequence);
-  Result<void> RollBack(std::unique_ptr<State> state, const std::optional<Range>& discard);
+  Result<void> RollBack(std::unique_ptr<State> state, const Ranges& discard);
   Result<void> ApplyPin(const std::string& json);
   Result<void> ApplyDataset(const std::string& json);
   void ApplyDrift(const std::string& json);
@@ -223,6 +230,7 @@ class Deployment {
   bool GoOnStarting();
   base::Clock::Duration VersionGap() const;
   void Import(std::string path, Done done);
+  void RollBackTo(std::uint64_t version, const Ranges& discard, bool relearn, const Done& done);
   bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
   bool learns() const { return options_.method >= Method::kBaselinePlus; }
   std::int64_t Now() const;
@@ -258,7 +266,7 @@ class Deployment {
   bool diverged_ = false, recovering_ = false, closing_ = false;
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
   std::vector<std::string> datasets_;  // JSON of each that joined
-  std::vector<Range> discards_;
+  Ranges discards_;
   std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log
   std::uint64_t imports_ = 0;
   struct Starting {

@@ -201,15 +201,15 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
 Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
   const std::uint64_t id = json.at("version");
-  std::optional<Range> discard;
-  if (json.contains("discard")) discard = Range(json.at("discard").at(0), json.at("discard").at(1));
+  Ranges discard(json.value("discards", std::vector<Ranges::Range>()));
+  if (json.contains("discard")) discard.Add(json.at("discard").at(0), json.at("discard").at(1));  // by one of old
   auto state = TRY(RolledBack(id, discard, json.at("relearn"), sequence));
   return RollBack(std::move(state), discard);
 }
 
 // A version as it was, or with all that was observed since and before `sequence` but what is discarded.
-Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const std::optional<Range>& discard,
-                                                      bool relearn, std::uint64_t sequence) {
+Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const Ranges& discard, bool relearn,
+                                                      std::uint64_t sequence) {
   if (versions_ == nullptr) return Error{Code::kInvalid, "nothing is kept to roll back to"};
   const auto info = versions_->Find(id);
   if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
@@ -221,10 +221,7 @@ Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const st
                                      ": what was observed since is no longer in the journal, which begins "
                                      "with record ",
                                      journal_->first_sequence())};
-  const auto is_discarded = [&](std::uint64_t number) {
-    const auto holds = [&](const Range& range) { return number >= range.first && number <= range.second; };
-    return (discard && holds(*discard)) || std::any_of(discards_.begin(), discards_.end(), holds);
-  };
+  const auto is_discarded = [&](std::uint64_t number) { return discard.Holds(number) || discards_.Holds(number); };
   data::Rows rows;
   rows.width = model_->config().dense ? model_->config().features : 0;
   std::vector<float> scores;
@@ -240,13 +237,11 @@ Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const st
   return state;
 }
 
-Result<void> Deployment::RollBack(std::unique_ptr<State> state, const std::optional<Range>& discard) {
+Result<void> Deployment::RollBack(std::unique_ptr<State> state, const Ranges& discard) {
   DropJob();
   starting_.reset();
-  if (discard) {
-    log_->Discard(discard->first, discard->second);
-    discards_.push_back(*discard);
-  }
+  for (const auto& [first, last] : discard.list()) log_->Discard(first, last);
+  discards_.Add(discard);
   TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
   diverged_ = false;
   const std::lock_guard lock(stats_mutex_);

@@ -180,7 +180,7 @@ TEST(DeploymentFaults, AModelThatDivergedCanBeOpenedAndRolledBack) {
   auto opened = world.Open(options, world.Ratings());
   ASSERT_TRUE(opened.ok()) << opened.error().text;
   EXPECT_EQ(opened.value()->versions()->list().size(), versions);
-  opened.value()->PostRollBack(0, std::nullopt, false, [](const auto& result) { EXPECT_TRUE(result.ok()); });
+  opened.value()->PostRollBack(0, {}, false, [](const auto& result) { EXPECT_TRUE(result.ok()); });
   opened.value()->Settle();
   EXPECT_FALSE(opened.value()->stats().diverged);
   EXPECT_TRUE(opened.value()->models().state().parameters.AllFinite());

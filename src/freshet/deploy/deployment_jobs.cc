@@ -227,32 +227,6 @@ void Deployment::PostIterate(Done done) {
   });
 }
 
-void Deployment::PostRollBack(std::uint64_t version, std::optional<std::pair<std::uint64_t, std::uint64_t>> discard,
-                              bool relearn, Done done) {
-  PostCommand([this, version, discard, relearn, done = std::move(done)] {
-    if (versions_ == nullptr || !versions_->Find(version))
-      return done(
-          Error{Code::kNotFound, Str("version ", version, " is not kept; GET …/versions lists those that are")});
-    if (discard && (discard->first > discard->second || discard->second >= log_->next_sequence()))
-      return done(Error{Code::kInvalid, Str("discard ", discard->first, " to ", discard->second,
-                                            ": expected sequences in order, up to ", log_->next_sequence() - 1)});
-    // All that can go wrong does so before there is a record, which every restart would have to follow.
-    auto state = RolledBack(version, discard, relearn, log_->next_sequence());
-    if (!state.ok()) return done(state.error());
-    Json json = {{"version", version}, {"relearn", relearn}};
-    if (discard) json["discard"] = {discard->first, discard->second};
-    versions_->Hold(version, log_->next_sequence());
-    auto logged = Log(RecordKind::kRollBack, json.dump());
-    if (!logged.ok()) return done(logged.error());
-    if (auto applied = RollBack(std::move(state).value(), discard); !applied.ok()) {
-      Problem(applied.error());
-      return done(applied.error());
-    }
-    StartVersion("roll-back");
-    done(Json({{"version", Str(version)}, {"sequence", logged.value()}}).dump());
-  });
-}
-
 void Deployment::PostPin(std::uint64_t version, bool pinned, Done done) {
   PostCommand([this, version, pinned, done = std::move(done)] {
     if (versions_ == nullptr || !versions_->Find(version))

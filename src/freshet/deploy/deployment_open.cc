@@ -229,7 +229,7 @@ std::string Deployment::SaveVitals() const {
   json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
   json["error_after_retraining"] = error_after_retraining_;
   json["datasets"] = datasets_;
-  json["discards"] = discards_;
+  json["discards"] = discards_.list();
   std::vector<std::uint64_t> pinned;
   for (const VersionInfo& info : versions_->list())
     if (info.pinned) pinned.push_back(info.id);
@@ -256,10 +256,8 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
     if (counts.size() != 4) return Error{Code::kCorrupt, "the counts of a version are damaged"};
     learned_ = counts[0], since_version_ = counts[1], since_retraining_ = counts[2], iterations_ = counts[3];
     error_after_retraining_ = json.at("error_after_retraining");
-    for (const auto& [from, to] : json.at("discards").get<std::vector<Range>>()) {
-      discards_.emplace_back(from, to);
-      log_->Discard(from, to);
-    }
+    discards_ = Ranges(json.at("discards").get<std::vector<Ranges::Range>>());
+    for (const auto& [from, to] : discards_.list()) log_->Discard(from, to);
     for (const std::string& dataset : json.at("datasets").get<std::vector<std::string>>()) {
       const Json set = Json::parse(dataset);
       datasets_.push_back(dataset);

@@ -71,12 +71,12 @@ void Step(World& world, Deployment& deployment, base::Random& random, std::uint6
       deployment.PostPin(version, random.Below(3) > 0, ok);
       break;
     case 1:
-      deployment.PostRollBack(version, std::nullopt, random.Below(2) == 0, ok);
+      deployment.PostRollBack(version, {}, random.Below(2) == 0, ok);
       break;
     case 2: {
       const std::uint64_t from = 1 + random.Below(deployment.stats().sequence);
       const std::uint64_t to = from + random.Below(deployment.stats().sequence + 1 - from);
-      deployment.PostRollBack(version, std::pair(from, to), random.Below(2) == 0, ok);
+      deployment.PostRollBack(version, {.sequences = Ranges({{from, to}})}, random.Below(2) == 0, ok);
       break;
     }
     case 3:
@@ -174,7 +174,7 @@ TEST(DeploymentRecovery, IsRightWhereverTheWriterAndTheTrainerStandWhenTheProces
       const std::uint64_t what = random.Below(200);
       std::vector<data::NewName> names;
       if (what == 0) {
-        deployment->PostRollBack(version, std::nullopt, random.Below(2) == 0, ignore);
+        deployment->PostRollBack(version, {}, random.Below(2) == 0, ignore);
       } else if (what == 1) {
         deployment->PostPin(version, random.Below(2) == 0, ignore);
       } else if (what == 2) {

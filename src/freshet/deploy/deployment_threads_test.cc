@@ -113,7 +113,7 @@ TEST_P(DeploymentThreads, LiveAndRebuiltAreTheSameWhateverRanAtOnce) {
                                [&](const Result<LearnReply>& reply) {
                                  if (reply.ok()) acknowledged += reply.value().accepted;
                                });
-          if (n == 300 && p == 0) deployment.PostRollBack(0, std::nullopt, true, [](const auto&) {});
+          if (n == 300 && p == 0) deployment.PostRollBack(0, {}, true, [](const auto&) {});
           while (n % 100 == 50 && deployment.stats().iterations < n / 50 && clock.Now() < deadline) {
             deployment.PostIterate([](const auto&) {});  // so that there are some, however slow this machine is
             std::this_thread::sleep_for(milliseconds(1));

@@ -14,7 +14,7 @@ Result<std::string> Ask(Deployment& deployment, const Post& post) {
   return std::move(*answer);
 }
 Result<std::string> RollBack(Deployment& deployment, std::uint64_t version, bool relearn = false,
-                             std::optional<std::pair<std::uint64_t, std::uint64_t>> discard = {}) {
+                             const Discard& discard = {}) {
   return Ask(deployment, [&](Done done) { deployment.PostRollBack(version, discard, relearn, std::move(done)); });
 }
 std::vector<float> Weights(const Deployment& deployment) {
@@ -61,7 +61,9 @@ TEST_F(OnlineDeployment, RelearnsWhatCameSinceWithoutWhatIsDiscarded) {
       ASSERT_TRUE(World::Send(*expected, n).ok());
     }
   }
-  ASSERT_TRUE(RollBack(*deployment, deployment->versions()->list()[1].id, true, std::pair(first_bad, last_bad)).ok());
+  ASSERT_TRUE(
+      RollBack(*deployment, deployment->versions()->list()[1].id, true, {.sequences = Ranges({{first_bad, last_bad}})})
+          .ok());
   EXPECT_EQ(Weights(*deployment), Weights(*expected));
   ASSERT_TRUE(RollBack(*deployment, 0, true).ok());  // what was discarded once stays so
   EXPECT_EQ(Weights(*deployment), Weights(*expected));
@@ -72,14 +74,54 @@ TEST_F(OnlineDeployment, RelearnsWhatCameSinceWithoutWhatIsDiscarded) {
   EXPECT_EQ(rows.size(), 60u);
 }
 
+TEST_F(OnlineDeployment, DiscardsWhatIsNamedByItsIdsAndTimes) {
+  for (const bool by_time : {false, true}) {
+    SCOPED_TRACE(by_time ? "by time" : "by id");
+    options.directory = Str("/times", by_time);
+    auto deployment = world.Open(options, world.Dense()).value();
+    DeploymentOptions other = options;
+    other.directory += "-expected";
+    const auto expected = world.Open(other, world.Dense()).value();
+    const auto bad = [&](std::uint64_t n) { return by_time ? n >= 20 && n < 35 : n % 3 == 1; };
+    Discard discard;
+    for (std::uint64_t n = 0; n < 60; ++n) {
+      world.clock.Advance(std::chrono::seconds(10));
+      const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(world.clock.Wall()).count();
+      ASSERT_TRUE(World::Send(*deployment, n, Str("row ", n)).ok());
+      if (!bad(n)) {
+        ASSERT_TRUE(World::Send(*expected, n, Str("row ", n)).ok());
+      } else if (!by_time) {
+        discard.ids.push_back(Str("row ", n));
+      } else {
+        discard.times = {discard.times ? discard.times->first : now, now};
+      }
+    }
+    const auto answer = RollBack(*deployment, 0, true, discard);
+    ASSERT_TRUE(answer.ok()) << answer.error().text;
+    EXPECT_NE(answer.value().find(by_time ? "\"discarded\":15" : "\"discarded\":20"), std::string::npos)
+        << answer.value();
+    EXPECT_EQ(Weights(*deployment), Weights(*expected));
+    deployment.reset();
+    world.KeepOnlyTheFirstVersion(options.directory);
+    deployment = world.Open(options, world.Dense()).value();
+    EXPECT_EQ(Weights(*deployment), Weights(*expected));
+    data::Rows rows;
+    rows.width = 3;
+    rows.ClearRows();
+    ASSERT_TRUE(deployment->log().Read(UpTo(60), rows).ok());
+    EXPECT_EQ(rows.size(), by_time ? 45u : 40u);
+  }
+}
+
 TEST_F(OnlineDeployment, RefusesRollBacksThatMakeNoSense) {
   const auto deployment = world.Open(options, world.Dense()).value();
   world.SendMany(*deployment, 0, 10);
   const auto before = World::Fingerprint(*deployment);
   const std::uint64_t records = deployment->log().next_sequence();
   EXPECT_EQ(RollBack(*deployment, 12345).error().code, Code::kNotFound);
-  EXPECT_EQ(RollBack(*deployment, 0, false, std::pair(5, 4)).error().code, Code::kInvalid);
-  EXPECT_EQ(RollBack(*deployment, 0, false, std::pair(5, 4000)).error().code, Code::kInvalid);
+  EXPECT_EQ(RollBack(*deployment, 0, false, {.sequences = Ranges({{5, 4000}})}).error().code, Code::kInvalid);
+  EXPECT_EQ(RollBack(*deployment, 0, false, {.ids = {"nobody's"}}).error().code, Code::kNotFound);
+  EXPECT_EQ(RollBack(*deployment, 0, false, {.times = std::pair(-9, -5)}).error().code, Code::kNotFound);
   world.disk.Write(deployment->versions()->PathOf(0), "damaged");
   EXPECT_EQ(RollBack(*deployment, 0).error().code, Code::kCorrupt);
   EXPECT_EQ(deployment->log().next_sequence(), records);  // no restart will have to follow them

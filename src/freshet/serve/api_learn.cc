@@ -86,7 +86,7 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
           AppendJsonString(id, response.body);
           response.body +=
               Str(",\"result\":\"", result, "\",\"accepted\":", r.accepted, ",\"duplicates\":", r.duplicates,
-                  ",\"expired\":", r.expired, ",\"durable\":", r.durable, "}");
+                  ",\"expired\":", r.expired, ",\"sequence\":", r.last_sequence, ",\"durable\":", r.durable, "}");
         } else {
           response = ErrorOf(reply.error());
         }
@@ -128,14 +128,12 @@ void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_
       TRY(ParseIterate(body));
       deployment.PostIterate(done);
     } else if (call == "rollback") {
-      const RollBackRequest request = TRY(ParseRollBack(body));
-      std::optional<std::pair<std::uint64_t, std::uint64_t>> discard;
-      if (request.discard) {
-        if (request.discard->first >= request.discard->second)
-          return Error{Code::kBadInput, "discard: expected [from, to) with from below to"};
-        discard = {request.discard->first, request.discard->second - 1};
-      }
-      deployment.PostRollBack(TRY(VersionOf(request.version)), discard, request.relearn, done);
+      RollBackRequest request = TRY(ParseRollBack(body));
+      deploy::Discard discard;
+      if (request.discard) discard.sequences.Add(request.discard->first, request.discard->second - 1);
+      if (request.times) discard.times = {request.times->first, request.times->second - 1};
+      discard.ids = std::move(request.ids);
+      deployment.PostRollBack(TRY(VersionOf(request.version)), std::move(discard), request.relearn, done);
     } else if (call == "pin") {
       const PinRequest request = TRY(ParsePin(body));
       deployment.PostPin(TRY(VersionOf(request.version)), request.pinned, done);

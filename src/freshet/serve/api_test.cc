@@ -248,12 +248,16 @@ TEST_F(ApiTest, FeedbackTeachesWhatWasPredictedOnceAndInTime) {
     EXPECT_EQ(Must("dense", "infer", body).json["id"], id);
   };
   const auto feedback = [&](const Json& body) { return Must("dense", "feedback", body).json["result"]; };
+  const Json untaught = Predict("dense", dense_);
   predict("one", {1});
   predict("three", {2, 3, 4});
   EXPECT_EQ(feedback({{"id", "one"}, {"label", "no"}}), "accepted");
   EXPECT_EQ(feedback({{"id", "one"}, {"label", "yes"}}), "duplicate");
   EXPECT_EQ(feedback({{"id", "never"}, {"label", "no"}}), "expired");
-  EXPECT_EQ(Must("dense", "feedback", {{"id", "three"}, {"labels", {"yes", "no", "yes"}}}).json["accepted"], 3);
+  const Json three = Must("dense", "feedback", {{"id", "three"}, {"labels", {"yes", "no", "yes"}}}).json;
+  EXPECT_EQ(three["accepted"], 3);
+  const std::uint64_t last = three["sequence"];
+  EXPECT_EQ(last, deployment.stats().sequence);
   EXPECT_EQ(feedback({{"id", "three"}, {"labels", {"yes", "no", "yes"}}}), "duplicate");
   predict("late", {5});
   ASSERT_TRUE(Eventually([&] { return deployment.stats().predictions_noted == 5; }));
@@ -264,6 +268,14 @@ TEST_F(ApiTest, FeedbackTeachesWhatWasPredictedOnceAndInTime) {
   Must("twin", "learn", LearnBody(dense_, {1, 2, 3, 4}));
   const Json taught = Predict("twin", dense_);
   EXPECT_TRUE(Eventually([&] { return Predict("dense", dense_) == taught; }));
+
+  // What a feedback taught can be taken back: by the numbers it answered, or by the ids.
+  Must("dense", "rollback", {{"version", "0"}, {"discard", {last - 2, last + 1}}, {"relearn", true}});
+  const Json ids = Json::array({"one", "three/0"});
+  const Json gone = Must("dense", "rollback", {{"version", "0"}, {"discard", {{"ids", ids}}}, {"relearn", true}}).json;
+  EXPECT_EQ(gone["discarded"], 2);
+  EXPECT_TRUE(Eventually([&] { return Predict("dense", dense_) != taught; }));
+  EXPECT_EQ(Predict("dense", dense_), untaught);
 }
 
 TEST_F(ApiTest, RollsBackAndRelearnsBitForBit) {

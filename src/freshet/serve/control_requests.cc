@@ -25,6 +25,39 @@ Result<std::string> NameIn(const JsonField& field) {
   return TextIn(field);
 }
 
+// [from, to), with from below to.
+template <class T>
+Result<std::pair<T, T>> RangeIn(const JsonField& field) {
+  const simdjson::dom::array range = TRY(ArrayIn(field));
+  T from = 0, to = 0;
+  if (range.size() != 2 || range.at(0).get(from) != simdjson::SUCCESS || range.at(1).get(to) != simdjson::SUCCESS ||
+      from >= to)
+    return Bad(Str(field.name, ": expected [from, to], two whole numbers with from below to"));
+  return std::pair(from, to);
+}
+
+Result<void> ParseDiscard(const JsonField& discard, RollBackRequest& request) {
+  if (discard.value.is_array()) {
+    request.discard = TRY(RangeIn<std::uint64_t>(discard));
+    return {};
+  }
+  if (!discard.value.is_object())
+    return Bad(Str("discard is ", Shown(discard.value), ", expected [from, to] or an object of sequences, times, ids"));
+  std::array<JsonField, 3> fields = {JsonField{"sequences"}, JsonField{"times"}, JsonField{"ids"}};
+  const auto& [sequences, times, ids] = fields;
+  TRY(FindFields(TRY(ObjectIn(discard)), fields, UnknownKeys::kRefused, {.part = "discard"}));
+  if (!sequences.found && !times.found && !ids.found)
+    return Bad("discard is empty, expected one or more of sequences, times, ids");
+  if (sequences.found) request.discard = TRY(RangeIn<std::uint64_t>(sequences));
+  if (times.found) request.times = TRY(RangeIn<std::int64_t>(times));
+  if (!ids.found) return {};
+  for (const simdjson::dom::element id : TRY(ArrayIn(ids)))
+    request.ids.push_back(TRY(TextIn({"an id of discard", true, id})));
+  if (request.ids.empty() || request.ids.size() > RollBackRequest::kMostIds)
+    return Bad(Str("discard: ", request.ids.size(), " ids, expected 1 to ", RollBackRequest::kMostIds));
+  return {};
+}
+
 }  // namespace
 
 Result<RollBackRequest> ParseRollBack(std::string_view body) {
@@ -35,13 +68,7 @@ Result<RollBackRequest> ParseRollBack(std::string_view body) {
   RollBackRequest request;
   request.version = TRY(TextIn(version));
   if (relearn.found) request.relearn = TRY(BoolIn(relearn));
-  if (!discard.found) return request;
-  const simdjson::dom::array range = TRY(ArrayIn(discard));
-  std::uint64_t from = 0, to = 0;
-  if (range.size() != 2 || range.at(0).get(from) != simdjson::SUCCESS || range.at(1).get(to) != simdjson::SUCCESS ||
-      from > to)
-    return Bad("discard: expected [from, to], two whole numbers in ascending order");
-  request.discard = {from, to};
+  if (discard.found) TRY(ParseDiscard(discard, request));
   return request;
 }
 

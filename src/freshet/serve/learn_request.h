@@ -56,11 +56,16 @@ class LearnParser {
 
 // The small bodies. Strict: a key that is not known, missing or of another type is kBadInput.
 
-// {"version": "123", "discard": [from, to]?, "relearn": bool?}: go back to a version, forget the observations
-// [from, to), and perhaps learn the others since then again.
+// {"version": "123", "discard": …?, "relearn": bool?}: go back to a version, forget observations, and perhaps learn the
+// others since then again. What to forget is [from, to), of sequences, or {"sequences": [from, to]?, "times": [from,
+// to]?, "ids": ["…", …]?}, of which one at least is there.
 struct RollBackRequest {
+  static constexpr std::size_t kMostIds = 10'000;
+
   std::string version;
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> discard;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> discard;  // sequences [from, to)
+  std::optional<std::pair<std::int64_t, std::int64_t>> times;      // seconds since 1970, [from, to)
+  std::vector<std::string> ids;
   bool relearn = false;
 };
 Result<RollBackRequest> ParseRollBack(std::string_view body);

@@ -207,13 +207,28 @@ TEST(RollBack, NamesAVersionAndPerhapsWhatToForget) {
   EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":123})")), "version is 123, expected a string");
   EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":""})")), "version is '', expected a text that is not empty");
   EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":"1","relearn":1})")), "relearn is 1, expected true or false");
-  for (const std::string_view range : {"[]", "[1]", "[1,2,3]", "[2,1]", "[-1,2]", "[1,2.5]", R"(["1",2])"})
-    EXPECT_EQ(SaidOf(ParseRollBack(Str(R"({"version":"1","discard":)", range, "}"))),
-              "discard: expected [from, to], two whole numbers in ascending order");
-  EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":"1","discard":7})")), "discard is 7, expected an array");
+  const auto discarding = [](std::string_view what) {
+    return SaidOf(ParseRollBack(Str(R"({"version":"1","discard":)", what, "}")));
+  };
+  for (const std::string_view range : {"[]", "[1]", "[1,2,3]", "[2,1]", "[1,1]", "[-1,2]", "[1,2.5]", R"(["1",2])"})
+    EXPECT_EQ(discarding(range), "discard: expected [from, to], two whole numbers with from below to");
+  EXPECT_EQ(discarding("7"), "discard is 7, expected [from, to] or an object of sequences, times, ids");
+  EXPECT_EQ(discarding("{}"), "discard is empty, expected one or more of sequences, times, ids");
+  EXPECT_EQ(discarding(R"({"times":[2,1]})"), "times: expected [from, to], two whole numbers with from below to");
+  EXPECT_EQ(discarding(R"({"ids":[]})"), "discard: 0 ids, expected 1 to 10000");
+  EXPECT_EQ(discarding(R"({"ids":[7]})"), "an id of discard is 7, expected a string");
   EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":"1","force":true})")),
             "unknown key 'force', expected version, discard, relearn");
   EXPECT_EQ(SaidOf(ParseRollBack(R"({"version":"1","version":"2"})")), "version stands twice");
+}
+
+TEST(RollBack, NamesWhatToForgetBySequenceTimeAndId) {
+  const auto request =
+      ParseRollBack(R"({"version":"1","discard":{"sequences":[5,9],"times":[-7,1700000000],"ids":["a","b/1"]}})");
+  ASSERT_TRUE(request.ok()) << request.error().text;
+  EXPECT_EQ(request.value().discard, (std::pair<std::uint64_t, std::uint64_t>(5, 9)));
+  EXPECT_EQ(request.value().times, (std::pair<std::int64_t, std::int64_t>(-7, 1'700'000'000)));
+  EXPECT_EQ(request.value().ids, (std::vector<std::string>{"a", "b/1"}));
 }
 
 TEST(Iterate, HasNothingToSay) {

@@ -71,7 +71,7 @@ TEST_F(AServedModel, ShowsThatItWasRolledBack) {
   deploy::World::SendMany(deployment, 0, 120);
   EXPECT_EQ(NextSecond().roll_backs, 0u);
   std::string answer;
-  deployment.PostRollBack(0, std::nullopt, false, [&](Result<std::string> result) { answer = result.value(); });
+  deployment.PostRollBack(0, {}, false, [&](Result<std::string> result) { answer = result.value(); });
   deployment.Settle();
   EXPECT_EQ(Json::parse(answer).at("version"), "0");
   const Moment moment = NextSecond();
