@@ -35,7 +35,7 @@ struct ModelConfig {
   static Result<ModelConfig> FromJson(std::string_view text);
 };
 
-// Scratch that one thread lends to a model's calls.
+// Scratch that one thread lends to models' calls, one after another and to several models by turns.
 struct Workspace {
   std::vector<float> deltas, sums, row;
   int threads = 1;         // that a call may use (networks)
@@ -82,6 +82,12 @@ class Model {
   // The summed, weighted loss of rows whose scores are given.
   virtual double LossOf(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
                         std::span<const float> scores) const;
+  // Makes the workspace ready for the gradient of so many rows; kInvalid when there is no memory for it.
+  // LossAndGradient would do the same, but has no way to say so.
+  virtual Result<void> Reserve(std::size_t rows, Workspace& workspace) const {
+    (void)rows, (void)workspace;
+    return {};
+  }
   // Adds the gradient of the summed, weighted loss of the rows, writes their scores to `out`, and returns that loss.
   virtual double LossAndGradient(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
                                  optimize::Gradient& gradient, std::span<float> out) const = 0;

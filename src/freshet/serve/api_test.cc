@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/random.h"
+#include "model/network/description.h"
+#include "model/network/zoo.h"
 #include "serve/api_testing.h"
 
 namespace freshet::serve {
@@ -34,6 +36,16 @@ Json Points(const std::vector<std::uint64_t>& rows, double apart) {
   for (const std::uint64_t n : rows)
     points.push_back({Noise(n, 1) + (n % 2 == 0 ? apart : 0), Noise(n, 2), Noise(n, 3) - (n % 2 == 0 ? 0 : apart)});
   return Matrix(points);
+}
+
+// A perceptron for the points of `dense`.
+Kind NetworkOf(const std::string& name, std::int64_t hidden) {
+  const data::Description dense = DenseInput(3, {"no", "yes"});
+  model::ModelConfig config = LinearFor(dense);
+  config.kind = "network";
+  config.network = ToToml(model::network::MakeZoo("mlp", {3}, 1, {.hidden = hidden}).value());
+  return {name, dense, config, [](auto rows) { return std::vector{Points(rows, 3)}; },
+          [](std::uint64_t n) { return n % 2 == 0 ? "yes" : "no"; }};
 }
 
 std::vector<Kind> Kinds() {
@@ -74,6 +86,8 @@ std::vector<Kind> Kinds() {
   clusters.clusters = 2;
   kinds.push_back(
       {"clusters", DenseInput(3, {}), clusters, [](auto rows) { return std::vector{Points(rows, 50)}; }, nullptr});
+  kinds.push_back(NetworkOf("network", 8));
+  kinds.push_back(NetworkOf("wide", 24));
   return kinds;
 }
 
@@ -199,6 +213,31 @@ TEST_F(ApiTest, EveryKindOfModelLearnsAndPredicts) {
     EXPECT_TRUE(Comes(kind.name, "/learning/observations", 1000));
     EXPECT_TRUE(Comes(kind.name, "/learning/learned", 1000));
     EXPECT_TRUE(Comes(kind.name, "/quality/rows", kind.label ? 1000 : 0));
+  }
+}
+
+TEST_F(ApiTest, EachOfSeveralNetworksAnswersByItself) {
+  std::vector<Kind> networks;
+  for (const std::int64_t hidden : {4, 40, 12}) networks.push_back(NetworkOf(Str("of-", hidden), hidden));
+  for (const Kind& network : networks) Serve(network.name, network);
+  Start();
+  optimize::HeapMemory memory;
+  const std::vector<std::uint64_t> rows = Range(0, 41);  // programs of all sizes
+  const std::vector<float> points = Points(rows, 3)["data"].get<std::vector<float>>();
+  for (int round = 0; round < 3; ++round) {
+    for (const Kind& network : networks) {
+      SCOPED_TRACE(network.name);
+      const auto model = model::Model::Make(network.config).value();
+      data::Batch batch;
+      batch.rows = rows.size(), batch.width = 3, batch.dense = points.data(), batch.labels = points.data();
+      model::Workspace workspace;
+      std::vector<float> scores(rows.size());
+      model->Predict(model->NewParameters(memory).value(), batch, workspace, scores);
+      const Json answer = Must(network.name, "infer", InferBody(network, rows)).json["outputs"][0]["data"];
+      ASSERT_EQ(answer.size(), rows.size());
+      for (const std::uint64_t n : rows)
+        EXPECT_NEAR(answer[n].get<double>(), 1 / (1 + std::exp(-scores[n])), 1e-6) << n;
+    }
   }
 }
 

@@ -43,6 +43,7 @@ class AllReduce final : public Strategy {
     const std::size_t parts = sums_ ? options_.accumulate : std::min<std::size_t>(options_.accumulate, mine.rows);
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
+      TRY(model.Reserve(last - first, workspace_));
       if (part + 1 == parts) workspace_.finished = [&](std::size_t block) { exchange_.Finished(gradient_, block); };
       loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, gradient_,
                                     scores.subspan(first * model.scores(), (last - first) * model.scores()));

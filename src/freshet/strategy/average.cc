@@ -51,7 +51,7 @@ class Average final : public Strategy {
     begun_ = true;
     if (LooksTogether(options_, world_)) TRY(Observe(piece));
     const auto begun = world_.clock.Now();
-    const double loss = local_.Run(mine, scores);
+    const double loss = TRY(local_.Run(mine, scores));
     Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
     apart_ = true;
     TRY(Settle());

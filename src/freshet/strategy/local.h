@@ -12,10 +12,10 @@ class Local {
       : world_(world), batch_(batch), observes_(observes), gradient_(std::move(gradient)) {
     workspace_.threads = threads;
   }
-  double Run(const data::Batch& rows, std::span<float> scores);
+  Result<double> Run(const data::Batch& rows, std::span<float> scores);
 
  private:
-  double Step(const data::Batch& rows, std::span<float> scores);
+  Result<double> Step(const data::Batch& rows, std::span<float> scores);
 
   const Strategy::World world_;
   const std::size_t batch_;

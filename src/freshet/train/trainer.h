@@ -127,7 +127,7 @@ class Trainer {
   Result<void> TrainRestOfLot();
   Result<void> TrainLot(const Lot& rows);
   double TrainRows(const data::Batch& batch, std::span<float> scores);
-  std::optional<double> TrainStep(const data::Batch& batch, std::span<float> scores);
+  Result<std::optional<double>> TrainStep(const data::Batch& batch, std::span<float> scores);
   Result<std::optional<double>> Update(const data::Batch& piece, const data::Batch& mine, bool alone);
   void SetProgress(double progress);
   std::size_t StepRows() const;

@@ -115,7 +115,7 @@ double Trainer::TrainRows(const data::Batch& batch, std::span<float> scores) {
 }
 
 // One update from the gradient of several rows; nothing when it was given up for a stop.
-std::optional<double> Trainer::TrainStep(const data::Batch& batch, std::span<float> scores) {
+Result<std::optional<double>> Trainer::TrainStep(const data::Batch& batch, std::span<float> scores) {
   State& s = *state_;
   std::optional<base::Span> span(std::in_place, options_.trace, "compute", base::Trace::kTraining,
                                  base::Trace::Details{.step = optimizer_.step()});
@@ -127,14 +127,15 @@ std::optional<double> Trainer::TrainStep(const data::Batch& batch, std::span<flo
   const std::size_t parts = std::min<std::size_t>(options_.accumulate, batch.rows), width = model_.scores();
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t first = batch.rows * part / parts, last = batch.rows * (part + 1) / parts;
+    TRY(model_.Reserve(last - first, s.workspace));
     loss += model_.LossAndGradient(parameters_, batch.Slice(first, last), s.workspace, s.gradient,
                                    scores.subspan(first * width, (last - first) * width));
-    if (s.given_up) return std::nullopt;
+    if (s.given_up) return std::optional<double>();
   }
   for (std::size_t r = 0; r < batch.rows; ++r) weight += batch.weight(r);
   span.emplace(options_.trace, "apply", base::Trace::kTraining, base::Trace::Details{.step = optimizer_.step()});
   model_.Apply(parameters_, s.gradient, weight, optimizer_, s.workspace);
-  return loss;
+  return std::optional<double>(loss);
 }
 
 }  // namespace freshet::train

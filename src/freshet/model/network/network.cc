@@ -19,12 +19,27 @@ using optimize::Gradient;
 using optimize::Optimizer;
 using optimize::Parameters;
 
-// What a thread keeps between calls: programs by size, and the gradient of single-row updates.
-struct NetworkKept final : Workspace::Kept {
-  std::list<std::unique_ptr<Program>> training, predicting;  // the last used first
+using Programs = std::list<std::unique_ptr<Program>>;  // the last used first
+
+// What a thread keeps of one network between calls: programs by size, and the gradient of single-row updates.
+struct KeptOfOne {
+  std::weak_ptr<const Graph> graph;  // whose they are: a network's alone, and gone with it
+  Programs training, predicting;
   std::optional<Gradient> one;
+};
+
+// What a thread keeps between calls.
+struct NetworkKept final : Workspace::Kept {
+  std::list<KeptOfOne> networks;
   std::vector<float> input;                          // sparse rows made dense
   std::function<void(std::span<float> values)> sum;  // over workers
+
+  KeptOfOne& Of(const std::shared_ptr<const Graph>& graph) {
+    networks.remove_if([](const KeptOfOne& kept) { return kept.graph.expired(); });
+    for (KeptOfOne& kept : networks)
+      if (kept.graph.lock() == graph) return kept;
+    return networks.emplace_back(KeptOfOne{graph, {}, {}, {}});
+  }
 };
 
 NetworkKept& Kept(Workspace& workspace) {
@@ -36,7 +51,10 @@ class Network final : public Model {
  public:
   Network(const ModelConfig& config, const Loss& loss, Graph graph, std::vector<Facts> facts,
           std::vector<std::string> slow)
-      : Model(config, loss), graph_(std::move(graph)), facts_(std::move(facts)), slow_(std::move(slow)) {
+      : Model(config, loss),
+        shared_graph_(std::make_shared<const Graph>(std::move(graph))),
+        facts_(std::move(facts)),
+        slow_(std::move(slow)) {
     const Facts& answer = facts_[static_cast<std::size_t>(graph_.heads[0].layer)];
     steps_ = graph_.target == Target::kNext ? static_cast<std::size_t>(answer.shape[0]) : 1;
     width_ = static_cast<std::size_t>(facts_[0].elements());
@@ -54,10 +72,9 @@ class Network final : public Model {
   void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace,
                std::span<float> out) const override {
     for (std::size_t begin = 0, size = 0; begin < batch.rows; begin += size) {
-      const std::size_t left = batch.rows - begin;
-      size = left >= 32 ? 32 : left >= 8 ? 8 : 1;  // few sizes, so that few programs are needed
+      Program& program = PredictingAtMost(batch.rows - begin, workspace);
+      size = program.options().rows;
       const Batch part = batch.Slice(begin, begin + size);
-      Program& program = Get(workspace, size, false);
       const float* const input = Dense(part, workspace);
       if (!program.Forward(parameters, {&input, 1}, {}, workspace.goes_on)) return;
       CopyScores(program, size, out.subspan(begin * scores(), size * scores()));
@@ -76,10 +93,15 @@ class Network final : public Model {
     return sum;
   }
 
+  Result<void> Reserve(std::size_t rows, Workspace& workspace) const override {
+    if (rows > 0) TRY(Get(workspace, rows, true));
+    return {};
+  }
+
   double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
                          std::span<float> out) const override {
     if (batch.rows == 0) return KeepCompany(parameters, workspace);
-    Program& program = Get(workspace, batch.rows, true);
+    Program& program = Training(workspace, batch.rows);
     if (Kept(workspace).sum) program.Meet({Kept(workspace).sum});
     const float* const input = Dense(batch, workspace);
     if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
@@ -151,7 +173,7 @@ class Network final : public Model {
   // not count, so that they come as they do for the others, whatever the graph.
   double KeepCompany(const Parameters& parameters, Workspace& workspace) const {
     if (!Kept(workspace).sum) return 0;
-    Program& program = Get(workspace, 1, true);
+    Program& program = Training(workspace, 1);
     program.Meet({Kept(workspace).sum, false});
     const std::vector<float> row(width_, 0.0f);
     const float* const input = row.data();
@@ -191,29 +213,48 @@ class Network final : public Model {
     });
   }
 
-  // The program for batches of this size. The last one of an epoch is smaller, so that two of each kind are kept while
-  // training; predictions come in three sizes.
-  Program& Get(Workspace& workspace, std::size_t rows, bool training) const {
-    auto& programs = training ? Kept(workspace).training : Kept(workspace).predicting;
-    const bool together = training && Kept(workspace).sum != nullptr;
+  // The program for batches of this size; kInvalid when there is no memory for it. The last one of an epoch is smaller,
+  // so that two of each kind are kept while training; predictions come in three sizes.
+  Result<Program*> Get(Workspace& workspace, std::size_t rows, bool training) const {
+    NetworkKept& kept = Kept(workspace);
+    KeptOfOne& mine = kept.Of(shared_graph_);
+    Programs& programs = training ? mine.training : mine.predicting;
+    const bool together = training && kept.sum != nullptr;
     const auto found = std::find_if(programs.begin(), programs.end(), [&](const auto& program) {
       return program->options().rows == rows && program->options().threads == workspace.threads &&
              program->options().together == together;
     });
     if (found != programs.end()) {
       programs.splice(programs.begin(), programs, found);
-      return *programs.front();
+      return programs.front().get();
     }
     if (programs.size() >= (training ? 2 : 3)) programs.pop_back();
-    auto program = Program::Compile(
-        graph_, {.rows = rows, .training = training, .together = together, .threads = workspace.threads});
-    CHECK(program.ok());  // Make has compiled one for a single row
-    programs.push_front(std::move(program.value()));
-    return *programs.front();
+    programs.push_front(TRY(Program::Compile(
+        graph_, {.rows = rows, .training = training, .together = together, .threads = workspace.threads})));
+    return programs.front().get();
+  }
+
+  // The program for training by this many rows, which Reserve has made or which is for one row, as Make has compiled
+  // it.
+  Program& Training(Workspace& workspace, std::size_t rows) const {
+    auto program = Get(workspace, rows, true);
+    CHECK(program.ok());
+    return *program.value();
+  }
+
+  // A program that predicts some of these rows. They come in few sizes, so that few programs are needed; where memory
+  // is short the smallest does.
+  Program& PredictingAtMost(std::size_t rows, Workspace& workspace) const {
+    for (const std::size_t size : {32, 8})
+      if (rows >= size)
+        if (auto program = Get(workspace, size, false); program.ok()) return *program.value();
+    auto program = Get(workspace, 1, false);
+    CHECK(program.ok());  // Make has compiled a larger one: it was for training, too
+    return *program.value();
   }
 
   Gradient& GradientOfOne(Workspace& workspace) const {
-    std::optional<Gradient>& one = Kept(workspace).one;
+    std::optional<Gradient>& one = Kept(workspace).Of(shared_graph_).one;
     if (!one) {
       static optimize::HeapMemory memory;  // has no state
       auto made = NewGradient(memory);
@@ -281,7 +322,8 @@ class Network final : public Model {
     return sum;
   }
 
-  const Graph graph_;
+  const std::shared_ptr<const Graph> shared_graph_;  // never another's: workspaces know a network by it
+  const Graph& graph_ = *shared_graph_;
   const std::vector<Facts> facts_;
   const std::vector<std::string> slow_;
   std::size_t steps_ = 1, width_ = 0;
