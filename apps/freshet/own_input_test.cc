@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "model/model_file.h"
 #include "workers_testing.h"
 
 namespace freshet::cli {
@@ -96,9 +97,45 @@ TEST_F(OwnInputTest, SharesThatAreNotOfOneKindAreRefusedByAll) {
   scratch_.Write("names.csv", "x1,colour,y\n1,red,0\n2,blue,1\n");
   ExpectAllRefuse(StartEach({Train({"part-0.csv"}), Train({"other.csv"})}), {"rank 1 (", "columns"});
   ExpectAllRefuse(StartEach({Train({"part-0.csv"}), Train({"rows.svm"})}), {"rank 1 (", "libsvm", "--format"});
-  ExpectAllRefuse(Start(2, Train({"names.csv"})), {"--bits"});
+  ExpectAllRefuse(StartEach({Train({"names.csv"}), Train({"-"})}, {"/dev/null", scratch_ / "names.csv"}),
+                  {"rank 1 (", "can be read only once", "--bits"});
   Group hashed = Start(2, Train({"names.csv", "--bits", "18"}));
   EXPECT_EQ(Trained(Wait(hashed))["progressive"]["rows"], 4);
+}
+
+// One worker that reads all shares, one after another, numbers names as workers do who have a share each.
+TEST_F(OwnInputTest, NamesOfAllSharesHaveOneNumberForAll) {
+  const std::string colours[] = {"red", "blue", "green", "white"};
+  std::string ratings[2];
+  for (int share = 0; share < 2; ++share) {
+    std::string rows = "x,colour,y\n";
+    for (int i = 0; i < 100 + 50 * share; ++i) {
+      const std::string& colour = colours[share + i % (2 + share)];
+      rows += Str(i % 7, ",", colour, ",", colour == "red" || colour == "white" ? 1 : 0, "\n");
+      ratings[share] += Str("u", i % 9 + 5 * share, "::i", i % 4 + 2 * share, "::", 1 + i % 4, "::0\n");
+    }
+    scratch_.Write(Str("names-", share, ".csv"), rows);
+    scratch_.Write(Str("ratings-", share, ".dat"), ratings[share]);
+  }
+  base::PosixFiles files;
+  optimize::HeapMemory memory;
+  for (const auto& [kind, name, ending] :
+       {std::tuple("linear", "names-", ".csv"), std::tuple("factorization", "ratings-", ".dat")}) {
+    SCOPED_TRACE(kind);
+    Group group = Start(2, Train({Str(name, "{rank}", ending), "--model", kind, "-o", "own.model"}));
+    EXPECT_EQ(Trained(Wait(group))["progressive"]["rows"], 250);
+    const Finished alone = Run({"train", Str(name, 0, ending), Str(name, 1, ending), "--optimizer", "adagrad",
+                                "--batch", "6", "--model", kind, "-o", "alone.model", "--quiet"});
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    const auto own = model::LoadModel(files, scratch_ / "own.model", memory).value();
+    const auto one = model::LoadModel(files, scratch_ / "alone.model", memory).value();
+    ASSERT_EQ(own.description.dictionaries.size(), one.description.dictionaries.size());
+    for (std::size_t d = 0; d < one.description.dictionaries.size(); ++d)
+      EXPECT_EQ(own.description.dictionaries[d].Serialize(), one.description.dictionaries[d].Serialize());
+    for (std::size_t b = 0; b < one.parameters.blocks(); ++b) EXPECT_EQ(own.parameters.rows(b), one.parameters.rows(b));
+    const Finished tested = Run({"predict", "-i", "own.model", Str(name, 1, ending)});
+    EXPECT_EQ(tested.code, 0) << tested.err;
+  }
 }
 
 TEST_F(OwnInputTest, AResumedRunGoesOnThoughEachNamesAnotherFile) {

@@ -293,6 +293,22 @@ Result<void> CompareWorkers(Door& door, const TrainFlags& flags, const base::Set
                       own ? std::vector<FileAccount>() : TRY(LookAt(door.files, flags.input.reader.paths)));
 }
 
+// Names are numbered while rows are read, and each worker would number those of its own share: all look at theirs
+// first, so that nobody may have one that can be read only once.
+Result<void> CheckNames(base::Files& files, const InputFlags& input, const data::Description& description,
+                        Members& members) {
+  if (description.dictionaries.empty()) return {};
+  const auto once = TRY(members.Tell("inputs that can be read once", input.Once(files)));
+  for (std::size_t rank = 0; rank < once.size(); ++rank)
+    if (!once[rank].empty())
+      return members.Refuse(
+          Str("--split own: ", members.Name(rank), " has ", once[rank], ", which can be read only once, and ",
+              description.format == "ratings" ? "users and items" : "categories",
+              " are looked for before training, to be numbered alike; ",
+              description.format == "ratings" ? "give it a file" : "give it a file, or hash them with --bits 18"));
+  return {};
+}
+
 // Trains alone or, with members, as one of several processes.
 Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings, const fabric::Place& place,
                    Members* members) {
@@ -331,6 +347,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
   flags.input.reader.stop = &door.stop;
   auto source = TRY(flags.input.Open(env, start.description));
+  if (own) TRY(CheckNames(door.files, flags.input, start.description, *members));
   if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
   if (speaks) ShowNotes(start.description);
   SettleDefaults(flags, settings, start.description);

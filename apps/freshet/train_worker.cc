@@ -62,10 +62,11 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   }
   // Names and moments are learned while reading, and must be the same for all: whoever reads only a part looks at it
   // first.
-  const bool own = flags.workers.own();  // then readers agreed on it when they were opened
-  const bool surveyed = !start.whole && !own && (description.standardise || !description.dictionaries.empty());
+  const bool own = flags.workers.own();  // then readers agreed on moments when they were opened
+  const bool surveyed = !start.whole && ((description.standardise && !own) || !description.dictionaries.empty());
   if (surveyed)
-    TRY(train::SurveyTogether(env, *collectives, train::RowsOf::kOneInput, *source, description, door.stop));
+    TRY(train::SurveyTogether(env, *collectives, own ? train::RowsOf::kOwnInputs : train::RowsOf::kOneInput, *source,
+                              description, door.stop));
   outcome.model = TRY(model::Model::Make(start.config));
   if (view != nullptr) model::network::WarnOfSlowLayers(*outcome.model, door.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(flags.learning.Optimizer(), memory));

@@ -107,11 +107,6 @@ Result<void> AgreeOnDescription(Others& others, Description& description) {
                                "; give all workers shares of one data set, or say what columns are with --categorical, "
                                "--ignore, --header and --label"));
   }
-  if (!description.dictionaries.empty())
-    return others.Refuse(Str("--split own: ", description.format == "ratings" ? "users and items" : "categories",
-                             " are numbered while they are read, and each worker would number its own; ",
-                             description.format == "ratings" ? "" : "hash them with --bits 18, or ",
-                             "give all workers all files, with --split rows"));
   return {};
 }
 
