@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "serve/api_parts.h"
+#include "serve/http_parser.h"
 #include "serve/process_metrics.h"
 #include "serve/status_page.h"
 
@@ -19,6 +20,14 @@ constexpr std::string_view kDurationHelp = "Time to answer a request, without th
 // A label value that clients choose must not grow the registry: only known methods pass.
 std::string Labels(std::string_view route, std::string_view method, int status) {
   return Str("route=\"", route, "\",method=\"", method, "\",code=\"", status, "\"");
+}
+
+// Whether the body is of a type that pages of other origins cannot send without asking us first. The length of the JSON
+// before binary tensors is a field they cannot send either, and clients that give it often name no type.
+bool HasOurType(const Request& request) {
+  const std::string_view type = Trim(request.content_type.substr(0, request.content_type.find(';')));
+  if (request.content_type.empty()) return !request.Header("Inference-Header-Content-Length").empty();
+  return EqualIgnoringCase(type, "application/json") || EqualIgnoringCase(type, "application/octet-stream");
 }
 
 }  // namespace
@@ -167,12 +176,12 @@ void Api::Dispatch(Exchange& exchange, Route& route) {
   if (found == models_.end())
     return refuse(ErrorResponse(404, Str("there is no model ", Quoted(route.name), "; GET /v2/models lists them")));
   ServedModel& model = *found->second;
-  if (!reading) {
-    if (!request.content_type.empty() && !request.content_type.starts_with("application/json") &&
-        !request.content_type.starts_with("application/octet-stream"))
-      return refuse(ErrorResponse(415, Str("content type ", Quoted(request.content_type),
-                                           ": expected application/json (or application/octet-stream for binary "
-                                           "tensors)")));
+  if (!reading && !HasOurType(request)) {
+    const std::string found = request.content_type.empty() ? "there is no Content-Type"
+                                                           : Str("Content-Type is ", Quoted(request.content_type));
+    return refuse(ErrorResponse(415, Str(found,
+                                         "; add the header Content-Type: application/json (curl -H 'Content-Type: "
+                                         "application/json'), or application/octet-stream for binary tensors")));
   }
   std::uint64_t version = 0;
   bool kept = false;

@@ -469,6 +469,20 @@ TEST_F(ApiTest, BinaryTensorsAreTheSameBits) {
   EXPECT_EQ(bytes.substr(160), BytesOfTexts(plain[1]["data"].get<std::vector<std::string>>()));
 }
 
+TEST_F(ApiTest, KnowsItsTypesHoweverTheyAreWritten) {
+  Serve("dense", dense_);
+  Start();
+  const std::string body = InferBody(dense_, {1}).dump();
+  const auto status = [&](const std::string& fields) {
+    return client_->Ask(Post(Path("dense", "infer"), body, fields)).status;
+  };
+  EXPECT_EQ(status("Content-Type: application/json\r\n"), 200);
+  EXPECT_EQ(status("Content-Type: Application/JSON;charset=utf-8\r\n"), 200);
+  EXPECT_EQ(status("Content-Type: application/octet-stream ; x=y\r\n"), 200);
+  EXPECT_EQ(status(Str("Inference-Header-Content-Length: ", body.size(), "\r\n")), 200);
+  EXPECT_EQ(status(""), 415);
+}
+
 TEST_F(ApiTest, EventsTellHowItGoesOnceASecond) {
   Serve("dense", dense_);
   Start();

@@ -30,6 +30,7 @@ HttpConnection::HttpConnection(Arrival arrival, SslSession session, HttpLoop& lo
       chunks_(limits_.body_chunks),
       body_(site.bodies),
       body_pace_({limits_.rate_bytes_per_s, limits_.rate_window, limits_.body_pause}),
+      unpacked_(site.bodies),
       answer_pace_({limits_.rate_bytes_per_s, limits_.rate_window, limits_.rate_window}),
       stream_backlog_bytes_(limits_.stream_backlog_bytes) {
   request_.peer = peer_;

@@ -91,6 +91,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   void BeginBody(const Head& head);
   void MoveToFront();
   void NoteProgress();
+  bool Unpack(std::string_view& body);
   void Dispatch(std::string_view body);
   void Answered();
   void TakeAnswer();
@@ -142,6 +143,7 @@ class HttpConnection final : public Exchange::Sink, public std::enable_shared_fr
   ChunkDecoder chunks_;
   HttpBody body_;
   HttpPace body_pace_;
+  HttpBody unpacked_;  // of one that came compressed
   Request request_;
   std::string known_host_;              // the last that was allowed
   std::string known_authorization_;     // the last that was valid, …

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "serve/http_connection.h"
+#include "serve/http_gzip.h"
 #include "serve/http_loop.h"
 
 namespace freshet::serve {
@@ -178,8 +179,27 @@ bool HttpConnection::FailForRoom() {
   return Fail(503, "bodies_size", "the server holds as many large bodies as it may; try again");
 }
 
+// A body that came compressed, as it was meant. It may be as large as one that came plain.
+bool HttpConnection::Unpack(std::string_view& body) {
+  const std::size_t most =
+      request_.scope == Scope::kNone ? std::min(limits_.anonymous_body_bytes, limits_.body_bytes) : limits_.body_bytes;
+  switch (Gunzip(body, most, unpacked_)) {
+    case Unpacked::kDone:
+      body = unpacked_.view();
+      return true;
+    case Unpacked::kBad:
+      return Fail(400, "encoding", "the body is not whole gzip, which Content-Encoding says it is"), false;
+    case Unpacked::kTooLarge:
+      return CheckLength(most + 1);  // says so
+    case Unpacked::kNoRoom:
+      return FailForRoom(), false;
+  }
+  return false;
+}
+
 void HttpConnection::Dispatch(std::string_view body) {
   const Head& head = parser_.head();
+  if (head.gzip && !Unpack(body)) return;
   request_.method = head.method;
   request_.path = head.path;
   request_.query = head.query;
@@ -202,6 +222,7 @@ void HttpConnection::NextRequest() {
   parser_.Reset();
   chunks_.Reset();
   body_.Clear();
+  unpacked_.Clear();
   BeginPhase(Phase::kHead);
   loop_.Waits(*this);
 }

@@ -153,8 +153,7 @@ bool HeadParser::TakeField(std::string_view name, std::string_view value) {
     case 14:
       return is("content-length") ? TakeLength(value) : true;
     case 16:
-      if (!is("content-encoding") || EqualIgnoringCase(value, "identity")) return true;
-      return Bad(415, "encoding", "compressed bodies are not accepted; send it without Content-Encoding");
+      return is("content-encoding") ? TakeEncoding(value) : true;
     case 17:
       if (!is("transfer-encoding")) return true;
       if (has_encoding_) return Bad(400, "length", "there is more than one Transfer-Encoding");
@@ -165,6 +164,15 @@ bool HeadParser::TakeField(std::string_view name, std::string_view value) {
     default:
       return true;
   }
+}
+
+bool HeadParser::TakeEncoding(std::string_view value) {
+  if (EqualIgnoringCase(value, "identity")) return true;
+  const bool gzip = EqualIgnoringCase(value, "gzip") || EqualIgnoringCase(value, "x-gzip");
+  if (!gzip || head_.gzip)
+    return Bad(415, "encoding", "the only Content-Encoding known here is gzip, once; send it so, or without one");
+  head_.gzip = true;
+  return true;
 }
 
 bool HeadParser::TakeOnce(std::string_view& slot, std::string_view value) {

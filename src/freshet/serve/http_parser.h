@@ -35,6 +35,7 @@ struct Head {
   std::span<const HeaderField> fields;
   std::uint64_t content_length = 0;
   bool chunked = false;
+  bool gzip = false;  // the body is compressed
   bool expects_continue = false;
   bool keep_alive = true;
   bool http_1_0 = false;
@@ -69,6 +70,7 @@ class HeadParser {
   bool TakeField(std::string_view name, std::string_view value);
   bool TakeLength(std::string_view value);
   bool TakeConnection(std::string_view value);
+  bool TakeEncoding(std::string_view value);
   bool TakeOnce(std::string_view& slot, std::string_view value);
   bool Finish();
   bool DecodePath();

@@ -107,7 +107,11 @@ TEST(HeadParser, RefusesWhatCanBeReadInTwoWays) {
        400},
       {WithField("Transfer-Encoding:"), 501},
       {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      {WithField("Content-Encoding: gzip"), 415},
+      {WithField("Content-Encoding: gzip"), 0},
+      {WithField("Content-Encoding: X-Gzip"), 0},
+      {WithField("Content-Encoding: gzip\r\nContent-Encoding: gzip"), 415},
+      {WithField("Content-Encoding: gzip, gzip"), 415},
+      {WithField("Content-Encoding: deflate"), 415},
       {WithField("Content-Encoding: identity"), 0},
       {WithField("Expect: 200-ok"), 417},
       {WithField("Host: h"), 400},  // twice

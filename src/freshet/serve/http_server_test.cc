@@ -129,7 +129,7 @@ TEST(HttpServer, AnswersMistakesAndClosesTheConnection) {
       {Get("/", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), 400},
       {Get("/", "Content-Length: 5\r\nContent-Length: 5\r\n"), 400},
       {Get("/", "Content-Length: 1001\r\n"), 413},
-      {Get("/", "Content-Encoding: gzip\r\n"), 415},
+      {Get("/", "Content-Encoding: br\r\n"), 415},
       {Get("/", "Expect: more\r\n"), 417},
       {Get("/", "A: " + std::string(9000, 'a') + "\r\n"), 431},
       {"GET /" + std::string(9000, 'a'), 414},
