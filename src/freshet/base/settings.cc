@@ -276,6 +276,10 @@ std::string Settings::Help() const {
     out += left + setting.help;
     if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));
     if (!setting.traits.or_file.empty()) out += Str(", or a ", setting.traits.or_file, " file");
+    if (!setting.traits.otherwise.empty()) {
+      out += Str(" [", setting.traits.otherwise, "]\n");
+      continue;
+    }
     const bool plain = setting.initial == "\"\"" || setting.initial == "[]" || setting.initial == "false";
     if (!plain) out += Str(" [", setting.initial, "]");
     out += "\n";

@@ -32,6 +32,7 @@ class Settings {
     std::string or_file = {};               // and, besides those, paths with this ending
     double least = -1e300, most = 1e300;    // allowed numbers
     bool positional = false;                // also takes the arguments that belong to no flag
+    std::string otherwise = {};             // what holds unless it is given, when that is not what the variable says
   };
 
   void Group(std::string title) { group_ = std::move(title); }

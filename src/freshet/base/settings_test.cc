@@ -185,6 +185,17 @@ TEST(Settings, EffectiveParsesToTheSameSettings) {
   }
 }
 
+TEST(Settings, HelpShowsWhatHoldsUnlessAFlagIsGivenWhereThatIsNotItsVariable) {
+  Settings settings;
+  double rate = 0.5;
+  bool forget = false;
+  settings.Add("rate", &rate, "how fast", {.value = "X", .otherwise = "by the model"});
+  settings.Add("forget", &forget, "the past", {.otherwise = "yes"});
+  const std::string help = settings.Help();
+  EXPECT_NE(help.find("how fast [by the model]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("the past [yes]\n"), std::string::npos) << help;
+}
+
 TEST(Settings, HelpShowsEveryFlagWithItsGroupTextAndDefault) {
   Example e;
   const std::string help = e.settings.Help();
