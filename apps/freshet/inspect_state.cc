@@ -41,8 +41,9 @@ struct Seen {
   std::deque<Json> tail;
 };
 
-Result<void> ScanJournal(Door& door, const std::string& directory, std::uint64_t records, Seen& seen) {
-  const auto paths = door.files.Glob(directory + "/journal/*.log");
+// The records of all segments in a directory; the last of them are kept to be shown.
+Result<void> ScanSegments(Door& door, const std::string& directory, std::uint64_t records, Seen& seen) {
+  const auto paths = door.files.Glob(directory + "/*.log");
   if (!paths.ok()) return {};
   for (const std::string& path : paths.value()) {
     TRY(door.GoOn());
@@ -86,18 +87,28 @@ Result<void> InspectState(Door& door, const std::string& directory, std::uint64_
     return Error{Code::kNotFound, Str(directory,
                                       ": is a directory, but not of a deployment (it has no journal); "
                                       "name STATE/MODEL or a model file")};
-  Seen seen;
-  TRY(ScanJournal(door, directory, records, seen));
+  Seen seen, pending;
+  TRY(ScanSegments(door, directory + "/journal", records, seen));
+  TRY(ScanSegments(door, directory + "/pending", 0, pending));
+  seen.damages.insert(seen.damages.end(), pending.damages.begin(), pending.damages.end());
   const Json versions = VersionsIn(door, directory);
   if (json) {
-    Json out = {{"schema", 1},          {"records", seen.counts}, {"first", seen.first},
-                {"last", seen.last},    {"bytes", seen.bytes},    {"damaged_places", seen.damages.size()},
-                {"versions", versions}, {"tail", seen.tail}};
+    Json out = {{"schema", 1},
+                {"records", seen.counts},
+                {"first", seen.first},
+                {"last", seen.last},
+                {"bytes", seen.bytes},
+                {"pending", pending.counts},
+                {"damaged_places", seen.damages.size()},
+                {"versions", versions},
+                {"tail", seen.tail}};
     return Print(door.files, out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   std::string text =
       Str("journal  records ", seen.first, " to ", seen.last, ", ", HumanBytes(static_cast<double>(seen.bytes)), "\n");
   for (const auto& [kind, count] : seen.counts) text += Str("records  ", Grouped(count), " ", kind, "\n");
+  for (const auto& [kind, count] : pending.counts)
+    text += Str("pending  ", Grouped(count), " ", kind, ", ", HumanBytes(static_cast<double>(pending.bytes)), "\n");
   for (const deploy::Damage& damage : seen.damages)
     text += Str("damaged  ", damage.path, ": ", damage.bytes, " bytes at ", damage.offset, ", ", damage.lost,
                 " records from ", damage.first_lost, " on\n");
