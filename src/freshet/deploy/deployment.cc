@@ -481,6 +481,7 @@ bool Deployment::Turn() {
     if (published) stats_.version = applied_ == 0 ? 0 : applied_ - 1;
   }
   if (busy) UpdateStats();
+  if (doors_.readers > 0) Remember(Now());
   return busy;
 }
 
@@ -496,10 +497,12 @@ void Deployment::Settle() {
 }
 
 void Deployment::UpdateStats() {
+  NameClasses();
   const std::uint64_t bytes = journal_ != nullptr ? journal_->bytes() : 0;
   const std::lock_guard lock(stats_mutex_);
   stats_.observations = data_->end();
   stats_.learned = learned_;
+  stats_.model_rows = model_rows_;
   stats_.sequence = applied_ == 0 ? 0 : applied_ - 1;
   stats_.history = data_->end() - std::min(data_->end(), log_->first());
   stats_.buffered = data_->buffered();
@@ -513,7 +516,7 @@ void Deployment::UpdateStats() {
   stats_.diverged = diverged_;
   stats_.converged = scheduler_.converged();
   stats_.iterations = iterations_;
-  stats_.scheduler = scheduler_.StateText();
+  stats_.scheduler = SchedulerText();
 }
 
 Stats Deployment::stats() const {

@@ -12,6 +12,8 @@
 
 #include "base/env.h"
 #include "deploy/background.h"
+#include "deploy/chronicle.h"
+#include "deploy/class_quality.h"
 #include "deploy/data_manager.h"
 #include "deploy/drift.h"
 #include "deploy/journal.h"
@@ -77,6 +79,7 @@ using Done = std::function<void(Result<std::string>)>;  // the string is a JSON 
 // Numbers for people and dashboards.
 struct Stats {
   std::uint64_t observations = 0, learned = 0, duplicates = 0, predictions_noted = 0, pending = 0;
+  std::uint64_t model_rows = 0;  // learned, by the model that answers: fewer than were ever, after a roll-back
   std::uint64_t sequence = 0, history = 0, buffered = 0, journal_bytes = 0, damaged_places = 0;
   std::uint64_t iterations = 0, given_up = 0, iteration_rows = 0, drifts = 0, roll_backs = 0;
   double iteration_seconds = 0, longest_iteration = 0, copy_seconds = 0, publish_seconds_max = 0, last_loss = 0;
@@ -159,6 +162,10 @@ class Deployment {
   // Items that a user has rated, of a factorization: those that the log tells of.
   std::vector<std::uint32_t> SeenBy(std::uint32_t user) const { return seen_.Of(user); }
   Stats stats() const;
+  // Of a classifier that serves (readers > 0), by window; of others none. Costs tens of microseconds.
+  std::vector<ClassFigures> class_figures() const;
+  // How it did up to now, oldest first, where it serves.
+  std::vector<Chronicle::Point> chronicle() const;
 
  private:
   struct Learn;
@@ -206,12 +213,21 @@ class Deployment {
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
-  Result<std::unique_ptr<State>> RolledBack(std::uint64_t id, const Ranges& discard, bool relearn,
-                                            std::uint64_t sequence);
-  Result<void> RollBack(std::unique_ptr<State> state, const Ranges& discard);
+  struct Earlier {
+    std::unique_ptr<State> state;
+    std::uint64_t learned = 0;  // observations
+  };
+  Result<Earlier> RolledBack(std::uint64_t id, const Ranges& discard, bool relearn, std::uint64_t sequence);
+  Result<void> RollBack(Earlier earlier, const Ranges& discard);
   Result<void> ApplyPin(const std::string& json);
   Result<void> ApplyDataset(const std::string& json);
   void ApplyDrift(const std::string& json);
+
+  // deployment_quality.cc: how good it is, and was
+  void Judge(std::span<const float> scores, float label, std::span<float> deltas, double loss);
+  void NameClasses();
+  void Remember(std::int64_t time);
+  std::string SchedulerText() const;
 
   // deployment_jobs.cc: iterations and versions
   void PostRequest(Learn learn);
@@ -258,6 +274,7 @@ class Deployment {
 
   // The writer's.
   Quality quality_;
+  std::uint64_t model_rows_ = 0;  // learned by the state there is
   std::uint64_t learned_ = 0, since_version_ = 0, since_retraining_ = 0, iterations_ = 0, applied_ = 0;
   double error_after_retraining_ = -1;
   bool drift_found_ = false;      // and no record says so yet
@@ -295,6 +312,11 @@ class Deployment {
 
   mutable std::mutex stats_mutex_;  // guards stats_
   Stats stats_;
+
+  mutable std::mutex judged_mutex_;            // guards what is below; the writer changes it and reads it without
+  std::optional<ClassQuality> class_quality_;  // of a classifier that serves
+  std::vector<std::string> class_names_;
+  Chronicle chronicle_;
 };
 
 }  // namespace freshet::deploy

@@ -23,6 +23,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (recommends() && !recovering_) seen_.Add(rows.batch());
   const bool counts = !recovering_ || applied_ > metrics_from_;
   const double loss = TRY(learns() ? models_->Update(rows, scores_) : models_->Foresee(rows, scores_));
+  if (learns()) model_rows_ += rows.size();
   if (!std::isfinite(loss) && !diverged_) {
     diverged_ = true;
     env_.log.Error("diverged", "sequence", applied_, "advice", "roll back to an earlier version and discard the cause");
@@ -30,6 +31,8 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (!counts) return {};
   const std::size_t k = model_->scores();
   std::vector<float> deltas(k);
+  std::unique_lock judging(judged_mutex_, std::defer_lock);
+  if (class_quality_) judging.lock();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool foretold = notes[r].scores.size() == k;
     std::span<float> scores = foretold ? std::span(notes[r].scores) : std::span(scores_).subspan(r * k, k);
@@ -42,11 +45,16 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
       drift_found_ = true;
       drift_from_ = data_->ObservationBefore(drift_->since());
     }
-    data_->Observe(task_ == data::Labels::Kind::kAuto ? 0 : model_->loss().Evaluate(scores, rows.labels[r], deltas));
+    const bool judged = task_ != data::Labels::Kind::kAuto;
+    const double row_loss = judged ? model_->loss().Evaluate(scores, rows.labels[r], deltas) : 0;
+    data_->Observe(row_loss);
+    if (class_quality_) Judge(scores, rows.labels[r], deltas, row_loss);
   }
+  if (judging) judging.unlock();
   if (learns()) learned_ += rows.size();
   since_version_ += rows.size();
   since_retraining_ += rows.size();
+  if (recovering_) Remember(chronicle_.Plausible(notes.back().time, Now()));
   return {};
 }
 
@@ -132,7 +140,7 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
     job->state = TRY(models_->Copy());
   }
   job->description = models_->description();
-  job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, learned_, quality_.recent, Now(),
+  job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, model_rows_, quality_.recent, Now(),
                false};
   (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
   scheduler_.OnStart(env_.clock.Now());
@@ -188,7 +196,7 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
   since_version_ = 0;
   (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
-  const VersionInfo info{sequence, json.at("origin"), sequence + 1, learned_, quality_.recent, Now(), false};
+  const VersionInfo info{sequence, json.at("origin"), sequence + 1, model_rows_, quality_.recent, Now(), false};
   std::shared_ptr<State> state = TRY(models_->Copy());
   InBackground([this, info, state, description = models_->description(), vitals = SaveVitals()] {
     auto kept = versions_->Save(info, *model_, *state, description);
@@ -203,19 +211,19 @@ Result<void> Deployment::ApplyRollBack(std::uint64_t sequence, const std::string
   const std::uint64_t id = json.at("version");
   Ranges discard(json.value("discards", std::vector<Ranges::Range>()));
   if (json.contains("discard")) discard.Add(json.at("discard").at(0), json.at("discard").at(1));  // by one of old
-  auto state = TRY(RolledBack(id, discard, json.at("relearn"), sequence));
-  return RollBack(std::move(state), discard);
+  return RollBack(TRY(RolledBack(id, discard, json.at("relearn"), sequence)), discard);
 }
 
 // A version as it was, or with all that was observed since and before `sequence` but what is discarded.
-Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const Ranges& discard, bool relearn,
-                                                      std::uint64_t sequence) {
+Result<Deployment::Earlier> Deployment::RolledBack(std::uint64_t id, const Ranges& discard, bool relearn,
+                                                   std::uint64_t sequence) {
   if (versions_ == nullptr) return Error{Code::kInvalid, "nothing is kept to roll back to"};
   const auto info = versions_->Find(id);
   if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
   auto state = TRY(models_->NewState());
   TRY(versions_->Load(id, *model_, *state));
-  if (!relearn) return state;
+  std::uint64_t learned = info->learned;
+  if (!relearn) return Earlier{std::move(state), learned};
   if (info->applied < journal_->first_sequence() && !recovering_)
     return Error{Code::kInvalid, Str("version ", id,
                                      ": what was observed since is no longer in the journal, which begins "
@@ -232,17 +240,19 @@ Result<std::unique_ptr<State>> Deployment::RolledBack(std::uint64_t id, const Ra
     rows.ClearRows();
     TRY(UnpackRow(record.payload, rows, note));
     TRY(state->Learn(*model_, rows, scores));
+    ++learned;
     return {};
   }));
-  return state;
+  return Earlier{std::move(state), learned};
 }
 
-Result<void> Deployment::RollBack(std::unique_ptr<State> state, const Ranges& discard) {
+Result<void> Deployment::RollBack(Earlier earlier, const Ranges& discard) {
   DropJob();
   starting_.reset();
   for (const auto& [first, last] : discard.list()) log_->Discard(first, last);
   discards_.Add(discard);
-  TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
+  TRY(models_->TakeOver(std::move(earlier.state), {}, optimize::RowSets(models_->state().parameters.blocks())));
+  model_rows_ = earlier.learned;
   diverged_ = false;
   const std::lock_guard lock(stats_mutex_);
   ++stats_.roll_backs;

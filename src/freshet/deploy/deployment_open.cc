@@ -31,6 +31,8 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   model_ = std::move(start.model);
   task_ = train::TaskOf(*model_, start.description);
   drift_ = TRY(DriftDetector::Make(options_.drift));
+  const bool classifies = task_ == data::Labels::Kind::kBinary || task_ == data::Labels::Kind::kClasses;
+  if (classifies && doors_.readers > 0) class_quality_.emplace(model_->loss().name() != "hinge");
   if (options_.directory.empty()) {
     log_ = std::make_unique<MemoryLog>();
   } else {
@@ -113,6 +115,7 @@ Result<bool> Deployment::LoadNewestVersion() {
     models_->description() = std::move(description).value();
     TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
     applied_ = info->applied;
+    model_rows_ = info->learned;
     return true;
   }
   return false;
@@ -159,6 +162,9 @@ Result<void> Deployment::Recover(std::uint64_t from) {
       name.entry += fresh_.offsets[fresh_.size() - 1];
       EnterName(name);
     }
+    // Its chronicle is as fine as it was.
+    const bool moment = doors_.readers > 0 && applied_ > metrics_from_;
+    if (moment && chronicle_.Due(chronicle_.Plausible(note.time, Now()))) return learn();
     return {};
   }));
   TRY(learn());
@@ -234,6 +240,9 @@ std::string Deployment::SaveVitals() const {
   for (const VersionInfo& info : versions_->list())
     if (info.pinned) pinned.push_back(info.id);
   json["pinned"] = pinned;
+  json["totals"] = {stats_.iteration_rows, stats_.given_up, stats_.drifts, stats_.roll_backs};
+  if (class_quality_) json["classes"] = class_quality_->Save();
+  if (!chronicle_.points().empty()) json["chronicle"] = chronicle_.Save();
   return json.dump();
 }
 
@@ -265,6 +274,16 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
                       set.at("rows")));
       data_->NoteJoined(set.at("first"), set.at("rows"));
     }
+    if (json.contains("totals")) {  // versions of before did not keep what is below
+      const auto totals = json.at("totals").get<std::vector<std::uint64_t>>();
+      if (totals.size() != 4) return Error{Code::kCorrupt, "the totals of a version are damaged"};
+      stats_.iteration_rows = totals[0], stats_.given_up = totals[1];
+      stats_.drifts = totals[2], stats_.roll_backs = totals[3];
+    }
+    if (class_quality_ && json.contains("classes") && !class_quality_->Load(json.at("classes")))
+      return Error{Code::kCorrupt, "the figures by class of a version are damaged"};
+    if (json.contains("chronicle") && !chronicle_.Load(json.at("chronicle").get<std::vector<std::vector<double>>>()))
+      return Error{Code::kCorrupt, "the chronicle of a version is damaged"};
     versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>(), version);
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};

@@ -77,14 +77,14 @@ void Deployment::RollBackTo(std::uint64_t version, const Ranges& discard, bool r
     return done(Error{Code::kInvalid, Str("discard ", discard.list().back().first, " to ", discard.list().back().second,
                                           ": expected sequences in order, up to ", log_->next_sequence() - 1)});
   // All that can go wrong does so before there is a record, which every restart would have to follow.
-  auto state = RolledBack(version, discard, relearn, log_->next_sequence());
-  if (!state.ok()) return done(state.error());
+  auto earlier = RolledBack(version, discard, relearn, log_->next_sequence());
+  if (!earlier.ok()) return done(earlier.error());
   Json json = {{"version", version}, {"relearn", relearn}};
   if (!discard.empty()) json["discards"] = discard.list();
   versions_->Hold(version, log_->next_sequence());
   auto logged = Log(RecordKind::kRollBack, json.dump());
   if (!logged.ok()) return done(logged.error());
-  if (auto applied = RollBack(std::move(state).value(), discard); !applied.ok()) {
+  if (auto applied = RollBack(std::move(earlier).value(), discard); !applied.ok()) {
     Problem(applied.error());
     return done(applied.error());
   }

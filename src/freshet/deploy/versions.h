@@ -17,7 +17,7 @@ struct VersionInfo {
   std::uint64_t id = 0;       // the sequence of the record that began it
   std::string origin;         // start, updates, iteration, retraining
   std::uint64_t applied = 0;  // every observation before this sequence has been learned
-  std::uint64_t learned = 0;  // observations ever learned, so far
+  std::uint64_t learned = 0;  // observations that it has learned
   double error = 0;           // recent prequential error when it was made
   std::int64_t made = 0;      // seconds since 1970
   bool pinned = false;
