@@ -49,6 +49,15 @@ Gauge& Metrics::gauge(const std::string& name, const std::string& labels, const 
   return *member;
 }
 
+Gauge& Metrics::total(const std::string& name, const std::string& labels, const std::string& help) {
+  const std::lock_guard lock(mutex_);
+  auto& family = totals_[name];
+  family.help = help;
+  auto& member = family.members[labels];
+  if (!member) member = std::make_unique<Gauge>();
+  return *member;
+}
+
 Histogram& Metrics::histogram(const std::string& name, const std::string& labels, const std::string& help,
                               std::vector<double> bounds) {
   const std::lock_guard lock(mutex_);
@@ -63,6 +72,10 @@ std::string Metrics::Text() const {
   const std::lock_guard lock(mutex_);
   std::string out;
   for (const auto& [name, family] : counters_) {
+    AppendHead(out, name, family.help, "counter");
+    for (const auto& [labels, one] : family.members) out += Str(name, Braced(labels), " ", one->value(), "\n");
+  }
+  for (const auto& [name, family] : totals_) {
     AppendHead(out, name, family.help, "counter");
     for (const auto& [labels, one] : family.members) out += Str(name, Braced(labels), " ", one->value(), "\n");
   }

@@ -50,6 +50,8 @@ class Metrics {
  public:
   Counter& counter(const std::string& name, const std::string& labels, const std::string& help);
   Gauge& gauge(const std::string& name, const std::string& labels, const std::string& help);
+  // A counter that somebody else keeps, or that is no whole number: it is set to what has come together so far.
+  Gauge& total(const std::string& name, const std::string& labels, const std::string& help);
   Histogram& histogram(const std::string& name, const std::string& labels, const std::string& help,
                        std::vector<double> bounds);
   std::string Text() const;
@@ -62,7 +64,7 @@ class Metrics {
   };
   mutable std::mutex mutex_;  // guards the maps, not the numbers
   std::map<std::string, Family<Counter>> counters_;
-  std::map<std::string, Family<Gauge>> gauges_;
+  std::map<std::string, Family<Gauge>> gauges_, totals_;
   std::map<std::string, Family<Histogram>> histograms_;
 };
 

@@ -11,6 +11,7 @@ TEST(Metrics, TextIsPrometheusTextFormat) {
   Metrics metrics;
   metrics.counter("freshet_samples_total", "model=\"a\"", "Rows learned from").Add(3);
   metrics.counter("freshet_samples_total", "model=\"b\"", "Rows learned from").Add();
+  metrics.total("freshet_cpu_seconds_total", "", "Time").Set(1.5);
   metrics.gauge("freshet_loss", "", "Mean loss").Set(0.25);
   Histogram& seconds = metrics.histogram("freshet_seconds", "verb=\"predict\"", "Time taken", {0.1, 1});
   for (const double value : {0.05, 0.1, 0.5, 3.0}) seconds.Observe(value);
@@ -19,6 +20,9 @@ TEST(Metrics, TextIsPrometheusTextFormat) {
             "# TYPE freshet_samples_total counter\n"
             "freshet_samples_total{model=\"a\"} 3\n"
             "freshet_samples_total{model=\"b\"} 1\n"
+            "# HELP freshet_cpu_seconds_total Time\n"
+            "# TYPE freshet_cpu_seconds_total counter\n"
+            "freshet_cpu_seconds_total 1.5\n"
             "# HELP freshet_loss Mean loss\n"
             "# TYPE freshet_loss gauge\n"
             "freshet_loss 0.25\n"

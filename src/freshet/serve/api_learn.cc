@@ -46,7 +46,7 @@ void Api::Learn(Exchange& exchange, ServedModel& model) {
                                std::move(scratch->learn.ids), [this, &model, shared](Result<deploy::LearnReply> reply) {
                                  Response response;
                                  if (reply.ok()) {
-                                   model.ObserveFeedback(reply.value());
+                                   model.ObserveLearned(reply.value());
                                    response.body = Str("{\"model_name\":\"", model.name(),
                                                        "\",\"accepted\":", reply.value().accepted,
                                                        ",\"duplicates\":", reply.value().duplicates,

@@ -41,7 +41,7 @@ void RefreshProcessMetrics(base::Metrics& metrics) {
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  metrics.gauge("process_cpu_seconds", "", "CPU time used, by the program and for it.")
+  metrics.total("process_cpu_seconds_total", "", "CPU time used, by the program and for it.")
       .Set(seconds(usage.ru_utime) + seconds(usage.ru_stime));
   metrics.gauge("process_resident_memory_bytes", "", "Memory in use.").Set(ResidentBytes());
   metrics.gauge("process_open_fds", "", "Open file descriptors.").Set(OpenDescriptors());

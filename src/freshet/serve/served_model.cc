@@ -12,6 +12,9 @@ std::vector<double> DurationBounds() {
   return {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 3, 10};
 }
 
+// JSON has null for what is not known.
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
 Json JsonOf(const Moment& m) {
   return {{"t", m.time},
           {"version", Str(m.version)},
@@ -24,9 +27,28 @@ Json JsonOf(const Moment& m) {
           {"iterations", m.iterations},
           {"drifts", m.drifts},
           {"roll_backs", m.roll_backs},
-          {"predictions_per_second", m.predictions_per_second},
-          {"p99_seconds", m.p99_seconds},
+          {"log_loss", OrNull(m.log_loss)},
+          {"auc", OrNull(m.auc)},
+          {"predictions_per_second", OrNull(m.predictions_per_second)},
+          {"p99_seconds", OrNull(m.p99_seconds)},
           {"training", m.training}};
+}
+
+Moment MomentOf(const deploy::Chronicle::Point& point) {
+  const auto known = [](double value) { return value < 0 ? std::optional<double>() : std::optional(value); };
+  Moment moment;
+  moment.time = static_cast<double>(point.time);
+  moment.kept = point.kept;
+  moment.recent_error = point.recent;
+  moment.mean_error = point.rows > 0 ? point.errors / point.rows : 0;
+  moment.rows = point.rows;
+  moment.observations = point.observations;
+  moment.iterations = point.iterations;
+  moment.drifts = point.drifts;
+  moment.roll_backs = point.roll_backs;
+  moment.log_loss = known(point.log_loss);
+  moment.auc = known(point.auc);
+  return moment;
 }
 
 }  // namespace
@@ -40,12 +62,16 @@ ServedModel::ServedModel(std::string name, std::unique_ptr<deploy::Deployment> d
       clock_(clock),
       started_(clock.Now()),
       predictions_(metrics.counter("freshet_predictions_total", Str("model=\"", name_, "\""), "Rows predicted.")),
+      learned_rows_(metrics.counter("freshet_learn_rows_total", Str("model=\"", name_, "\",result=\"accepted\""),
+                                    "Rows sent with their labels, by what became of them.")),
+      repeated_rows_(metrics.counter("freshet_learn_rows_total", Str("model=\"", name_, "\",result=\"duplicate\""),
+                                     "Rows sent with their labels, by what became of them.")),
       accepted_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"accepted\""),
-                                "Labelled rows that were sent, by what became of them.")),
+                                "Labels sent for rows predicted before, by what became of them.")),
       duplicates_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"duplicate\""),
-                                  "Labelled rows that were sent, by what became of them.")),
+                                  "Labels sent for rows predicted before, by what became of them.")),
       expired_(metrics.counter("freshet_feedback_total", Str("model=\"", name_, "\",result=\"expired\""),
-                               "Labelled rows that were sent, by what became of them.")),
+                               "Labels sent for rows predicted before, by what became of them.")),
       steps_(
           metrics.counter("freshet_train_steps_total", Str("model=\"", name_, "\""), "Steps of training iterations.")),
       samples_(metrics.counter("freshet_train_samples_total", Str("model=\"", name_, "\""),
@@ -64,16 +90,23 @@ ServedModel::ServedModel(std::string name, std::unique_ptr<deploy::Deployment> d
                           "Mean loss of the last training iteration.")),
       buffered_(metrics.gauge("freshet_buffered_samples", Str("model=\"", name_, "\""),
                               "Observations since the last iteration.")),
-      iterations_(metrics.gauge("freshet_iterations", Str("model=\"", name_, "\""), "Iterations published so far.")),
-      drifts_(metrics.gauge("freshet_drifts", Str("model=\"", name_, "\""), "Drifts detected so far.")),
+      iterations_(
+          metrics.total("freshet_iterations_total", Str("model=\"", name_, "\""), "Iterations published so far.")),
+      drifts_(metrics.total("freshet_drifts_total", Str("model=\"", name_, "\""), "Drifts detected so far.")),
       learned_(metrics.gauge("freshet_history_samples", Str("model=\"", name_, "\""),
                              "Observations that iterations can draw from.")),
+      quality_gauges_(metrics, name_),
       last_buckets_(DurationBounds().size() + 1, 0),
       last_tick_(clock.Now()) {}
 
 void ServedModel::ObservePrediction(std::size_t rows, double seconds) {
   predictions_.Add(rows);
   duration_.Observe(seconds);
+}
+
+void ServedModel::ObserveLearned(const deploy::LearnReply& reply) {
+  learned_rows_.Add(reply.accepted);
+  repeated_rows_.Add(reply.duplicates);
 }
 
 void ServedModel::ObserveFeedback(const deploy::LearnReply& reply) {
@@ -127,6 +160,8 @@ Moment ServedModel::Tick() {
   samples_.Add(stats.learned - std::min(stats.learned, last_samples_));
   last_steps_ = stats.iteration_rows;
   last_samples_ = stats.learned;
+  const auto figures = deployment_->class_figures();
+  quality_gauges_.Set(figures);
 
   Moment moment;
   moment.time = base::Seconds(clock_.Wall());
@@ -141,6 +176,10 @@ Moment ServedModel::Tick() {
   moment.iterations = stats.iterations;
   moment.drifts = stats.drifts;
   moment.roll_backs = stats.roll_backs;
+  if (!figures.empty()) {
+    moment.log_loss = figures[0].log_loss;
+    moment.auc = figures[0].auc;
+  }
   moment.predictions_per_second = load.per_second;
   moment.p99_seconds = load.p99_seconds;
   moment.training = stats.training;
@@ -177,6 +216,7 @@ std::string ServedModel::StatsJson() const {
                      {"p99_seconds", load.p99_seconds}};
   json["learning"] = {{"observations", s.observations},
                       {"learned", s.learned},
+                      {"model_rows", s.model_rows},
                       {"duplicates", s.duplicates},
                       {"buffered", s.buffered},
                       {"buffer_size", options.schedule.max_buffer_size},
@@ -206,6 +246,8 @@ std::string ServedModel::StatsJson() const {
                      {"mean", s.quality.mean()},
                      {"last_thousand", s.quality.recent},
                      {"last_hundred_thousand", s.quality.longer}};
+  if (const auto figures = deployment_->class_figures(); !figures.empty())
+    json["quality"]["figures"] = Json::parse(FiguresJson(figures));
   json["moment"] = std::move(newest);
   // The problem may quote names that are not UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -222,7 +264,11 @@ std::string ServedModel::VersionsJson() const {
 
 std::string ServedModel::HistoryJson() const {
   Json json = Json::array();
+  const auto chronicle = deployment_->chronicle();
   const std::lock_guard lock(mutex_);
+  for (const auto& point : chronicle)
+    if (moments_.empty() || static_cast<double>(point.time) < moments_.front().time - 1)
+      json.push_back(JsonOf(MomentOf(point)));
   for (const Moment& moment : moments_) json.push_back(JsonOf(moment));
   return json.dump();
 }

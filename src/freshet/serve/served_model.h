@@ -8,18 +8,21 @@
 
 #include "base/metrics.h"
 #include "deploy/deployment.h"
+#include "serve/quality_report.h"
 #include "serve/tensors.h"
 
 namespace freshet::serve {
 
-// How a model did at one moment, for charts: one a second.
+// How a model did at one moment, for charts: one a second, and older ones as its chronicle has them, without what
+// nobody wrote down.
 struct Moment {
   double time = 0;                      // seconds since 1970
   std::uint64_t version = 0, kept = 0;  // what answers; the newest kept version
   double recent_error = 0, mean_error = 0;
   double rows = 0;  // that mean_error is the mean of: what lies between two moments can be told from both
   std::uint64_t observations = 0, buffered = 0, iterations = 0, drifts = 0, roll_backs = 0;
-  double predictions_per_second = 0, p99_seconds = 0;
+  std::optional<double> log_loss, auc;  // of a classifier's last thousand rows
+  std::optional<double> predictions_per_second, p99_seconds;
   bool training = false;
   std::string ToJson() const;
 };
@@ -37,7 +40,8 @@ class ServedModel {
   const deploy::Deployment& deployment() const { return *deployment_; }
 
   void ObservePrediction(std::size_t rows, double seconds);
-  void ObserveFeedback(const deploy::LearnReply& reply);
+  void ObserveLearned(const deploy::LearnReply& reply);   // rows that came with their labels
+  void ObserveFeedback(const deploy::LearnReply& reply);  // labels of what was predicted before
 
   // Once a second: measures the load, tells the deployment, remembers the moment, renews the gauges. Returns the
   // moment.
@@ -45,7 +49,8 @@ class ServedModel {
 
   std::string StatsJson() const;     // what GET …/stats answers
   std::string VersionsJson() const;  // what GET …/versions answers
-  std::string HistoryJson() const;   // the moments of the last ten minutes
+  // What GET …/history answers: the moments of the last ten minutes, and before them the deployment's chronicle.
+  std::string HistoryJson() const;
 
  private:
   struct Load {
@@ -60,9 +65,11 @@ class ServedModel {
   const base::Clock::Duration started_;
 
   base::Counter& predictions_;
+  base::Counter &learned_rows_, &repeated_rows_;
   base::Counter &accepted_, &duplicates_, &expired_, &steps_, &samples_;
   base::Histogram& duration_;
   base::Gauge &version_gauge_, &published_, &recent_, &mean_, &loss_, &buffered_, &iterations_, &drifts_, &learned_;
+  QualityGauges quality_gauges_;
 
   // Tick's.
   std::vector<std::uint64_t> last_buckets_;
