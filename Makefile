@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -39,6 +39,9 @@ test-tsan: deps  ## the tests with the thread sanitizer
 test-web: build  ## the status page in a real browser, and the metrics before promtool
 	@if scripts/install-deps --web; then /usr/bin/python3 web/status_page_test.py; \
 	else echo "SKIP SKIP SKIP test-web: no browser here and none could be installed; THE STATUS PAGE WAS NOT TESTED"; fi
+
+pictures: build  ## those of the README, by the test in a browser: docs/pictures
+	@scripts/install-deps --web && mkdir -p docs/pictures && PICTURES=docs/pictures /usr/bin/python3 web/status_page_test.py
 
 test-onnx: build  ## what OpenCV and NumPy make of exported models, and freshet of imported ones
 	@if scripts/install-deps --onnx; then /usr/bin/python3 -B tests/onnx/check.py $(FRESHET) && \

@@ -3,7 +3,8 @@
 
 Starts the program with two models and a token file, sends both the same stream of predictions and labels, and looks at
 the page through headless Chromium. Needs python3-selenium, chromium, chromium-driver and promtool as Debian packs them.
-Ends everything it started; gives up after 90 seconds. Pictures go to out/.
+Ends everything it started; gives up after 90 seconds. Pictures go to out/; with PICTURES=DIRECTORY those that the README
+shows go there, too (`make pictures`).
 """
 
 import csv
@@ -32,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("FRESHET", str(ROOT / "build/release/apps/freshet/freshet"))
 ADMIN, READER = "an-admin-of-this-test-0123", "a-reader-of-this-test-0123"
 MODELS = ["fresh", "plus"]
+PICTURES = os.environ.get("PICTURES", "")
 DEADLINE = time.monotonic() + 90
 
 
@@ -39,6 +41,14 @@ def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
+
+
+def said(process, beginning):
+    """Waits until a program has said a line that begins so."""
+    for line in process.stdout:
+        if line.startswith(beginning):
+            return
+    raise RuntimeError("the server did not start")
 
 
 class Server:
@@ -66,10 +76,7 @@ class Server:
                  "--state", at / "state", "--tokens", at / "tokens", "--listen", f"127.0.0.1:{self.port}",
                  "--buffer", "500", "--version-rows", "2000", "--threads", "2"],
                 stdout=subprocess.PIPE, stderr=log, text=True)
-        for line in self.process.stdout:
-            if line.startswith("serving"):
-                return
-        raise RuntimeError("the server did not start: " + (at / "log").read_text(encoding="utf-8"))
+        said(self.process, "serving")
 
     def stop(self):
         self.process.terminate()
@@ -225,9 +232,40 @@ class StatusPage(unittest.TestCase):
         labels = self.browser.execute_script(
             "return [...document.querySelectorAll('svg text.name')].map(label => label.textContent)")
         self.assertEqual(sorted(labels), MODELS)
+        self.press("[data-value=AUC]")
+        self.until(lambda: self.find("[data-measure=AUC] path.line"), "the area under the curve")
+        self.press("[data-value='error rate']")
+        self.until(lambda: self.find("[data-measure='error rate'] path.line"), "the error again")
         self.assertIn("plus (baseline+)", self.attribute(".chart svg", "aria-label"))
         self.until(lambda: self.find("[data-lane=fresh] .tick"), "ticks of iterations")
         self.until(lambda: self.find("[data-lane=fresh] .kept"), "ticks of versions")
+
+    def test_tells_how_good_probabilities_and_classes_are(self):
+        self.until(lambda: self.text("[data-model=fresh] [data-class='1']"), "figures of a class")
+        shares = [self.text(f"[data-model=fresh] [data-class='{name}'] td:nth-child(2)") for name in "01"]
+        self.assertAlmostEqual(sum(float(share.rstrip(" %")) for share in shares), 100, delta=.3)
+        self.assertRegex(self.text(".model[data-model=fresh]"), r"AUC0\.\d{3}log loss 0\.\d+")
+
+    def test_says_that_there_is_nothing_yet_between_the_axes_of_a_phone(self):
+        port = free_port()
+        with subprocess.Popen([PROGRAM, "serve", "--cold", "quiet", "--features", "3", "--state",
+                               self.directory / "quiet", "--listen", f"127.0.0.1:{port}", "--threads", "1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                said(process, "serving")
+                self.address = f"http://127.0.0.1:{port}/"
+                self.size(360, 740, "light")
+                self.browser.get(self.address)
+                self.until(lambda: self.find("svg .empty"), "that there is nothing yet")
+                axis, *texts = self.browser.execute_script(
+                    "return ['line.grid', ...document.querySelectorAll('svg .empty')].map(what =>"
+                    " (what.getBoundingClientRect ? what : document.querySelector(what)).getBoundingClientRect())"
+                    ".map(box => [box.left, box.right])")
+                for left, right in texts:
+                    self.assertGreaterEqual(left, axis[0])
+                    self.assertLessEqual(right, 360)
+            finally:
+                process.terminate()
 
     def test_the_chart_tells_more_where_the_keyboard_points(self):
         self.until(lambda: self.find("svg text.name"), "a chart")
@@ -254,6 +292,10 @@ class StatusPage(unittest.TestCase):
             wide = self.browser.execute_script("return document.documentElement.scrollWidth")
             self.assertLessEqual(wide, width, "nothing sticks out to the right")
             self.assertTrue(self.browser.save_screenshot(str(ROOT / f"out/status-page-{width}-{scheme}.png")))
+        if PICTURES:
+            self.size(1100, 860, "light")
+            self.until(lambda: 1000 < self.width_of_chart() < 1100, "the chart drawn anew")
+            self.assertTrue(self.browser.save_screenshot(os.path.join(PICTURES, "status-page.png")))
 
     def width_of_chart(self):
         return self.browser.execute_script("return document.querySelector('.chart svg').viewBox.baseVal.width")
@@ -270,9 +312,10 @@ class StatusPage(unittest.TestCase):
         self.assertEqual(self.server.json("/v2/models/fresh/stats")["training"]["roll_backs"], before)
         self.press(f"{row} .roll-back")
         self.press("#ask-yes")
-        self.assertIn('"version":"0"', self.answer_of_server("fresh: rolled back to version 0."))
+        self.assertEqual(self.answer_of_server("fresh: rolled back to"), "fresh: rolled back to version 0.")
         self.assertEqual(self.server.json("/v2/models/fresh/stats")["training"]["roll_backs"], before + 1)
         self.until(lambda: any(v["origin"] == "roll-back" for v in self.kept()), "a version of the roll-back")
+        self.assertEqual([v["learned"] for v in self.kept() if v["origin"] == "roll-back"][-1], 0)
         self.until(lambda: self.find("[data-back=fresh]"), "its mark in the chart")
 
     def test_pins_a_version_and_lists_those_of_another_model(self):
@@ -311,6 +354,7 @@ class StatusPage(unittest.TestCase):
         self.expected = ["net::ERR"]
         self.until(lambda: self.level("health") == "good", "health")
         icon = self.attribute("#icon", "href")
+        began = self.server.json("/v2/models/fresh/history")[0]["t"]
         self.server.stop()
         self.until(lambda: "connection lost" in self.browser.title, "that the connection is lost")
         self.until(lambda: self.text("#health .big") == "Lost", "that it is lost")
@@ -319,6 +363,9 @@ class StatusPage(unittest.TestCase):
         self.server.start()
         self.until(lambda: self.level("health") == "good" and self.level("serving") == "good", "that it is back")
         self.assertNotIn("lost", self.browser.title)
+        history = self.server.json("/v2/models/fresh/history")
+        self.assertLess(history[0]["t"], began + 12, "it knows what was before it stopped")
+        self.assertIsNone(history[0]["p99_seconds"])
 
     def test_names_no_other_place_and_says_something_without_scripts(self):
         status, page = self.server.ask("/", token=None)
@@ -335,6 +382,33 @@ class StatusPage(unittest.TestCase):
         checked = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True,
                                  timeout=20, check=False)
         self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+
+
+class ReplayPicture(unittest.TestCase):
+    """What `freshet replay --curve` draws."""
+
+    def test_fits_into_its_frame(self):
+        with tempfile.TemporaryDirectory(prefix="freshet-replay-") as at:
+            subprocess.run([PROGRAM, "data", "generate", "--kind", "sea", "--rows", "60000", "-o", f"{at}/sea.csv"],
+                           check=True, timeout=30)
+            subprocess.run([PROGRAM, "replay", f"{at}/sea.csv", "--compare", "baseline,baseline+,velox,continuous",
+                            "--quiet", "--curve", f"{at}/replay.svg"],
+                           check=True, timeout=60, stdout=subprocess.DEVNULL)
+            if PICTURES:
+                shutil.copy(f"{at}/replay.svg", os.path.join(PICTURES, "replay.svg"))
+            browser = new_browser()
+            try:
+                browser.get(f"file://{at}/replay.svg")
+                width, height, boxes = browser.execute_script(
+                    "const frame = document.documentElement; return [frame.width.baseVal.value,"
+                    " frame.height.baseVal.value, [...document.querySelectorAll('text, polyline')].map(one => {"
+                    " const box = one.getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; })]")
+            finally:
+                browser.quit()
+            self.assertGreater(len(boxes), 15)
+            for left, top, right, bottom in boxes:
+                self.assertTrue(left >= 0 and top >= 0 and right <= width and bottom <= height,
+                                (left, top, right, bottom))
 
 
 if __name__ == "__main__":
