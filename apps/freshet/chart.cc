@@ -1,7 +1,6 @@
 #include "chart.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/str.h"
@@ -9,9 +8,13 @@
 namespace freshet::cli {
 namespace {
 
-struct Bounds {
-  double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300;
-};
+std::string Short(double number) {
+  if (std::abs(number) >= 1e6) return Str(Fixed(number / 1e6, 1), "M");
+  if (std::abs(number) >= 1e4) return Str(Fixed(number / 1e3, 0), "k");
+  return Fixed(number, std::abs(number) < 10 ? 3 : (std::abs(number) < 1000 ? 1 : 0));
+}
+
+}  // namespace
 
 Bounds BoundsOf(const std::vector<Line>& lines) {
   Bounds b;
@@ -26,20 +29,6 @@ Bounds BoundsOf(const std::vector<Line>& lines) {
   if (!(b.y1 > b.y0)) b.y1 = b.y0 + 1;
   return b;
 }
-
-std::string Short(double number) {
-  if (std::abs(number) >= 1e6) return Str(Fixed(number / 1e6, 1), "M");
-  if (std::abs(number) >= 1e4) return Str(Fixed(number / 1e3, 0), "k");
-  return Fixed(number, std::abs(number) < 10 ? 3 : (std::abs(number) < 1000 ? 1 : 0));
-}
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
-}
-
-}  // namespace
 
 std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_name, int width, int height) {
   const Bounds b = BoundsOf(lines);
@@ -69,43 +58,6 @@ std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_n
     for (std::size_t l = 0; l < lines.size(); ++l)
       out += Str("           ", marks.substr(l % marks.size(), 1), " ", lines[l].name, "\n");
   return out;
-}
-
-std::string SvgChart(const std::string& title, const std::vector<Line>& lines, const std::string& x_name,
-                     const std::string& y_name) {
-  constexpr double kWidth = 720, kHeight = 400, kLeft = 70, kRight = 20, kTop = 40, kBottom = 50;
-  static constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
-                                                          "#cc79a7", "#e69f00", "#56b4e9"};
-  const Bounds b = BoundsOf(lines);
-  const auto x = [&](double value) { return kLeft + (value - b.x0) / (b.x1 - b.x0) * (kWidth - kLeft - kRight); };
-  const auto y = [&](double value) { return kTop + (b.y1 - value) / (b.y1 - b.y0) * (kHeight - kTop - kBottom); };
-  std::string out = Str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight,
-                        "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
-                        "fill=\"white\"/>\n<text x=\"",
-                        kLeft, "\" y=\"24\" font-size=\"16\">", Escaped(title), "</text>\n");
-  for (int i = 0; i <= 4; ++i) {
-    const double vy = b.y0 + (b.y1 - b.y0) * i / 4, vx = b.x0 + (b.x1 - b.x0) * i / 4;
-    out += Str("<line x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Fixed(y(vy), 1), "\" y2=\"",
-               Fixed(y(vy), 1), "\" stroke=\"#ddd\"/>\n");
-    out +=
-        Str("<text x=\"", kLeft - 8, "\" y=\"", Fixed(y(vy) + 4, 1), "\" text-anchor=\"end\">", Short(vy), "</text>\n");
-    out += Str("<text x=\"", Fixed(x(vx), 1), "\" y=\"", kHeight - kBottom + 18, "\" text-anchor=\"middle\">",
-               Short(vx), "</text>\n");
-  }
-  out += Str("<text x=\"", (kLeft + kWidth - kRight) / 2, "\" y=\"", kHeight - 12, "\" text-anchor=\"middle\">",
-             Escaped(x_name), "</text>\n");
-  out += Str("<text transform=\"translate(16 ", kHeight / 2, ") rotate(-90)\" text-anchor=\"middle\">", Escaped(y_name),
-             "</text>\n");
-  for (std::size_t l = 0; l < lines.size(); ++l) {
-    const char* const colour = kColours[l % kColours.size()];
-    out += Str("<polyline fill=\"none\" stroke=\"", colour, "\" stroke-width=\"2\" points=\"");
-    for (const Point& point : lines[l].points) out += Str(Fixed(x(point.x), 1), ",", Fixed(y(point.y), 1), " ");
-    out += "\"/>\n";
-    if (lines.size() > 1)
-      out += Str("<text x=\"", kWidth - kRight - 4, "\" y=\"", kTop + 14 + 16 * static_cast<double>(l),
-                 "\" text-anchor=\"end\" fill=\"", colour, "\">", Escaped(lines[l].name), "</text>\n");
-  }
-  return out + "</svg>\n";
 }
 
 void Curve::Add(double rows, double total_loss, double total_weight) {

@@ -165,17 +165,50 @@ std::string ErrorName(const data::Description& description) {
   return description.labels.kind == data::Labels::Kind::kReal ? "squared error" : "error";
 }
 
-// The curves of the first seed: on a test set as it is, without one the mean so far, since single stretches are noisy.
+// Over so many points of a curve errors are averaged where each arrival is a test: single stretches are noisy, and the
+// mean of everything so far would hide a drift.
+constexpr std::size_t kSlide = 10;
+
+// The mean error of the arrivals of the last kSlide points.
+std::vector<Point> Sliding(const deploy::ReplayRun& run, std::size_t begin) {
+  std::vector<Point> points;
+  std::vector<std::pair<double, double>> sums = {{0, 0}};  // rows and errors so far
+  std::size_t before = begin;
+  for (const deploy::ReplayPoint& point : run.curve) {
+    const auto rows = static_cast<double>(point.arrived - before);
+    before = point.arrived;
+    sums.emplace_back(sums.back().first + rows, sums.back().second + rows * point.error);
+    if (sums.size() <= std::min(kSlide, run.curve.size())) continue;  // too few rows to say much
+    const auto& then = sums[sums.size() - 1 - std::min(kSlide, run.curve.size())];
+    points.push_back(
+        {static_cast<double>(point.arrived), (sums.back().second - then.second) / (sums.back().first - then.first)});
+  }
+  return points;
+}
+
+// The curves of the first seed: on a test set as it is, without one over a window that slides.
 std::vector<Line> Lines(const deploy::ReplayReport& report) {
   std::vector<Line> lines;
   for (const deploy::ReplayRun& run : report.runs) {
     if (run.seed != report.runs[0].seed || run.curve.empty()) continue;
     Line& line = lines.emplace_back();
     line.name = deploy::Name(run.method);
+    if (report.test_rows == 0) line.points = Sliding(run, report.initial);
     for (const auto& point : run.curve)
-      line.points.push_back({static_cast<double>(point.arrived), report.test_rows > 0 ? point.error : point.mean});
+      if (report.test_rows > 0) line.points.push_back({static_cast<double>(point.arrived), point.error});
+    line.drifts.assign(run.drifts_at.begin(), run.drifts_at.end());
+    line.retrainings.assign(run.retrained_at.begin(), run.retrained_at.end());
   }
   return lines;
+}
+
+// What the curves show.
+std::string CurveName(const deploy::ReplayReport& report, const std::string& error_name) {
+  if (report.test_rows > 0) return Str(error_name, " on the test rows so far");
+  const std::size_t points = report.runs[0].curve.size();
+  if (points == 0) return error_name;
+  return Str(error_name, " of the last ", Grouped((report.rows - report.initial) * std::min(kSlide, points) / points),
+             " rows");
 }
 
 std::string Epochs(int count) { return Str(count, count == 1 ? " epoch" : " epochs"); }
@@ -229,7 +262,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto lines = Lines(report);
   if (!flags.curve.empty())
     TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) {
-      return file.Write(SvgChart(Title(flags, stream), lines, "rows", error_name));
+      return file.Write(SvgChart(Title(flags, stream), lines, "rows", CurveName(report, error_name)));
     }));
   const std::string json = ReplayJson(report, error_name, SettingsInForce(settings));
   if (!flags.report.empty())

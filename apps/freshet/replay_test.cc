@@ -57,6 +57,36 @@ TEST_F(ReplayVerb, PrintsATableAndDrawsCurves) {
   EXPECT_TRUE(scratch_.Read("curve.svg").starts_with("<svg"));
 }
 
+TEST_F(ReplayVerb, DrawsWhatDriftsAsADriftWithMarksAndRoundTicksUnderATitleThatFits) {
+  // Two concepts: whatever was right before row 3,000 is wrong afterwards.
+  std::string rows = "x,y,label\n";
+  for (int i = 0; i < 6000; ++i) {
+    const int x = i * 37 % 100, y = i * 61 % 100;
+    rows += Str(x, ",", y, ",", (x > y) != (i >= 3000) ? 1 : 0, "\n");
+  }
+  scratch_.Write("turn.csv", rows);
+  const Finished finished = Run({"turn.csv", "--compare", "baseline+,velox", "--curve", "turn.svg", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const Json report = Json::parse(finished.out);
+  for (const Json& run : report["runs"]) {
+    ASSERT_FALSE(run["drifts_at"].empty()) << run["method"];
+    EXPECT_GT(run["drifts_at"][0], 2990);
+    EXPECT_LT(run["drifts_at"][0], 3300);
+  }
+  EXPECT_EQ(report["runs"][1]["retrained_at"].size(), 5u);
+  const std::string svg = scratch_.Read("turn.svg");
+  std::size_t titles = 0;
+  for (const std::string_view line : Split(svg, '\n')) {
+    if (line.find("class=\"title\"") == std::string_view::npos) continue;
+    ++titles;
+    const auto begin = line.find('>') + 1;
+    EXPECT_LE(line.find('<', begin) - begin, 95u) << line;
+  }
+  EXPECT_GE(titles, 2u);
+  for (const char* const piece : {">drift found<", ">retrained<", ">2000<", ">4000<", ">error of the last 27"})
+    EXPECT_NE(svg.find(piece), std::string::npos) << piece;
+}
+
 TEST_F(ReplayVerb, ChoosesTheUpdateRuleAsTrainDoes) {
   Generate("sea", 300, "sea.csv");
   std::string table, sparse;

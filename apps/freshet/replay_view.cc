@@ -58,6 +58,8 @@ Json ToJson(const deploy::ReplayRun& run) {
                {"drifts", run.drifts},
                {"longest_iteration_seconds", run.longest},
                {"wall_seconds", run.wall_seconds},
+               {"drifts_at", run.drifts_at},
+               {"retrained_at", run.retrained_at},
                {"curve", std::move(curve)}};
   if (!run.problem.empty()) json["problem"] = run.problem;
   return json;

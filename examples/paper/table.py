@@ -86,8 +86,10 @@ def rows(name):
 
 def settings(name):
     s = load(name)["settings"]
+    seeds = len({run["seed"] for run in load(name)["runs"]})
+    few = f" {seeds} seed{'' if seeds == 1 else 's'} instead of ten." if seeds != 10 else ""
     return (f"rate {s['rate']}, l2 {s['l2']}, {s['initial-epochs']} initial epochs, retrainings of {s['retrain-epochs']}, "
-            f"{s['recipe'].strip(chr(34))} iterations every {s['buffer']} rows")
+            f"{s['recipe'].strip(chr(34))} iterations every {s['buffer']} rows.{few}")
 
 
 def terminal(path):
@@ -104,11 +106,15 @@ def markdown(head, table):
                      ["| " + " | ".join(line) + " |" for line in table])
 
 
-def verdict():
-    """One line a data set: is continuous below baseline+, and how does it stand to velox?"""
+def verdict(before):
+    """One line a data set: is continuous below baseline+, and how does it stand to velox? Those that were not run again
+    keep their line."""
+    kept = {line.split(" | ")[0].strip("| "): tuple(line.strip("| ").split(" | ")) for line in before.split("\n")
+            if line.startswith("| ")}
     table = []
     for name, title in SETS:
         if not (OUT / f"{name}.json").exists():
+            table += [kept[title]] if title in kept else []
             continue
         result, hindsight = load(name), best_velox(name)
         ours, velox = errors(result, "continuous"), of(result, "velox")
@@ -146,11 +152,11 @@ def document(path):
         name = match.group(1)
         try:
             if name == "verdict":
-                body = verdict()
+                body = verdict(match.group(0))
             elif name.startswith("sweep:"):
                 body = sweep(name[6:])
             else:
-                body = f"Tuned on the first tenth: {settings(name)}.\n\n{markdown(HEAD, rows(name))}"
+                body = f"Tuned on the first tenth: {settings(name)}\n\n{markdown(HEAD, rows(name))}"
         except FileNotFoundError:
             print(f"no result for {name}; its table stays as it is", file=sys.stderr)
             return match.group(0)

@@ -61,6 +61,7 @@ struct ReplayRun {
   double wall_seconds = 0;  // from the first arrival to the last, with updates and tests
   std::string problem;
   std::vector<ReplayPoint> curve;
+  std::vector<std::size_t> drifts_at, retrained_at;  // arrivals by then, as exactly as the curve has points
 };
 
 struct ReplayReport {

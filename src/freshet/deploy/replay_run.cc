@@ -128,6 +128,11 @@ class Run {
       if (quality.rows > marked_.rows) run_.curve.push_back({arrived, Since(quality, marked_), quality.mean()});
       marked_ = quality;
     }
+    const Stats stats = deployment_->stats();
+    if (stats.drifts > drifts_) run_.drifts_at.push_back(arrived);
+    if (run_.method == Method::kVelox && stats.iterations > retrainings_) run_.retrained_at.push_back(arrived);
+    drifts_ = stats.drifts;
+    retrainings_ = stats.iterations;
     if (options_.progress && !run_.curve.empty())
       options_.progress({run_.method, run_.seed, arrived, course_.size(), run_.curve.back().mean});
   }
@@ -163,7 +168,7 @@ class Run {
   TestSet test_;
   ReplayRun run_;
   std::size_t next_point_ = 0;
-  std::uint64_t tests_ = 0;
+  std::uint64_t tests_ = 0, drifts_ = 0, retrainings_ = 0;
   double errors_ = 0, last_error_ = 0;
   Quality marked_, at_last_tenth_;
 };
