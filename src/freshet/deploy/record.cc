@@ -60,6 +60,14 @@ constexpr std::array<std::string_view, 11> kNamesOfKinds = {
     "",          "observation", "prediction", "iteration start", "iteration end", "version", "data set", "drift",
     "roll-back", "pin",         "names"};
 
+constexpr std::size_t kKindAt = 16;
+std::uint32_t MarkOf(std::uint64_t salt) { return static_cast<std::uint32_t>(salt >> 40) << 8; }
+
+std::uint32_t ChecksumOf(std::string_view bytes, std::uint64_t salt) {
+  const std::uint32_t before = salt == 0 ? 0 : base::Crc32cOf(std::span(&salt, 1));
+  return base::Crc32cOf(std::span(bytes), before);
+}
+
 template <class T>
 void AppendFloats(const std::string_view bytes, T& to) {
   const std::size_t count = bytes.size() / sizeof(float), before = to.size();
@@ -69,30 +77,39 @@ void AppendFloats(const std::string_view bytes, T& to) {
 
 }  // namespace
 
+bool IsKnown(RecordKind kind) { return kind > RecordKind{} && static_cast<std::size_t>(kind) < kNamesOfKinds.size(); }
+
 std::string_view Name(RecordKind kind) { return kNamesOfKinds[static_cast<std::size_t>(kind)]; }
 
-void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload) {
+void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload,
+                  std::uint64_t salt) {
   CHECK(payload.size() <= kMostPayload);
   const std::size_t start = out.size();
   Put<std::uint32_t>(out, 0);
   Put(out, static_cast<std::uint32_t>(payload.size()));
   Put(out, sequence);
-  Put(out, static_cast<std::uint32_t>(kind));
+  Put(out, static_cast<std::uint32_t>(kind) | MarkOf(salt));
   out += payload;
-  const std::uint32_t crc = base::Crc32cOf(std::span(out).subspan(start + 4));
+  const std::uint32_t crc = ChecksumOf(std::string_view(out).substr(start + 4), salt);
   std::memcpy(out.data() + start, &crc, sizeof crc);
 }
 
-std::optional<Record> ParseRecord(std::string_view bytes) {
+bool HasMark(std::string_view header, std::uint64_t salt) {
+  std::uint32_t kind = 0;
+  std::memcpy(&kind, header.data() + kKindAt, sizeof kind);
+  return (kind & ~0xffu) == MarkOf(salt) && (kind & 0xff) != 0;
+}
+
+std::optional<Record> ParseRecord(std::string_view bytes, std::uint64_t salt) {
   Cursor cursor(bytes);
   const auto crc = cursor.Take<std::uint32_t>();
   const auto size = cursor.Take<std::uint32_t>();
   const auto sequence = cursor.Take<std::uint64_t>();
   const auto kind = cursor.Take<std::uint32_t>();
-  if (size > kMostPayload || kind == 0 || kind >= kNamesOfKinds.size()) return std::nullopt;
+  if (!cursor.ok() || size > kMostPayload || !HasMark(bytes, salt)) return std::nullopt;
   const std::string_view payload = cursor.Bytes(size);
-  if (!cursor.ok() || base::Crc32cOf(std::span(bytes.substr(4, kRecordHeader - 4 + size))) != crc) return std::nullopt;
-  return Record{sequence, static_cast<RecordKind>(kind), payload};
+  if (!cursor.ok() || ChecksumOf(bytes.substr(4, kRecordHeader - 4 + size), salt) != crc) return std::nullopt;
+  return Record{sequence, static_cast<RecordKind>(kind & 0xff), payload};
 }
 
 void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out) {

@@ -27,6 +27,7 @@ enum class RecordKind : std::uint8_t {
   kNames,            // names entered the dictionaries without a row of the journal
 };
 std::string_view Name(RecordKind kind);
+bool IsKnown(RecordKind kind);  // or else a newer program wrote it
 
 // One record as it lies in the journal. The payload is borrowed.
 struct Record {
@@ -35,12 +36,18 @@ struct Record {
   std::string_view payload;
 };
 
-// On the disk: crc32c of all that follows (u32), payload bytes (u32), sequence (u64), kind (u8), 3 zeros, payload.
+// On the disk: crc32c of all that follows (u32), payload bytes (u32), sequence (u64), kind (u8), mark (3 bytes),
+// payload. The mark is a part of the journal's salt, and the checksum goes over the salt first: who does not know it
+// cannot make bytes that pass for a record, wherever they come to lie. Salt 0: none; the mark is zeros.
 inline constexpr std::size_t kRecordHeader = 20;
 inline constexpr std::size_t kMostPayload = 64 << 20;
-void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload);
-// The record at the beginning of `bytes`; nothing when they do not hold a whole, undamaged one.
-std::optional<Record> ParseRecord(std::string_view bytes);
+void AppendRecord(std::string& out, std::uint64_t sequence, RecordKind kind, std::string_view payload,
+                  std::uint64_t salt = 0);
+// The record at the beginning of `bytes`; nothing when they do not hold a whole, undamaged one. Its kind may be one
+// that is not known.
+std::optional<Record> ParseRecord(std::string_view bytes, std::uint64_t salt = 0);
+// Whether the kind and the mark of a header are those of some record: a quick look before the checksum.
+bool HasMark(std::string_view header, std::uint64_t salt);
 
 // What an observation or a prediction holds besides its row.
 struct Note {

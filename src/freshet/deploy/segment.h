@@ -10,12 +10,16 @@
 
 namespace freshet::deploy {
 
-// The head of a segment file, before its records: magic (8 bytes), version (u32), crc32c of what follows (u32), first
-// sequence (u64), number of its first observation (u64).
+// The head of a segment file, before its records: magic (8 bytes), version (u32), crc32c of version and what follows
+// (u32), first sequence (u64), number of its first observation (u64), salt of its records (u64). Version 1 has no salt,
+// and its checksum leaves the version out.
 struct SegmentHead {
-  static constexpr std::size_t kBytes = 32;
+  static constexpr std::size_t kBytes = 32, kSaltedBytes = 40;
   std::uint64_t first_sequence = 1, first_number = 0;
+  std::uint64_t salt = 0;  // 0: version 1
+  std::size_t bytes() const { return salt == 0 ? kBytes : kSaltedBytes; }
   std::string Encode() const;
+  // kCorrupt when it is damaged, kInvalid when it is whole and of a version that this program does not know.
   static Result<SegmentHead> Decode(std::string_view bytes, const std::string& path);
 };
 
@@ -36,7 +40,7 @@ class Segment {
  public:
   using Visit = std::function<Result<void>(const Record& record, std::uint64_t offset)>;
 
-  // Reads the head. kCorrupt with the reason when even that is damaged.
+  // Reads the head. kCorrupt and kInvalid as SegmentHead::Decode.
   static Result<std::unique_ptr<Segment>> Open(base::Files& files, const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -45,7 +49,8 @@ class Segment {
 
   // Visits the records in [from, to) (offsets of records; from 0: from the first one; to 0: up to the end of the file)
   // in order; passes over damaged places, telling `damages`. Returns where the last whole record ends. Bytes at the end
-  // of the file that are the beginning of a record are no damage: a crash was writing it.
+  // of the file that are the beginning of a record are no damage: a crash was writing it. kInvalid at a record of a
+  // kind that is not known.
   Result<std::uint64_t> Scan(std::uint64_t from, std::uint64_t to, const Visit& visit,
                              std::vector<Damage>* damages) const;
   // The payload of the record at an offset, into `room`. kCorrupt when there is no whole record.
