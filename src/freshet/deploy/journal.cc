@@ -3,31 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/secret_hash.h"
 #include "deploy/directory.h"
 #include "deploy/id_window.h"
+#include "deploy/journal_part.h"
 
 namespace freshet::deploy {
-
-// A stretch of the history: one segment of the journal, or a data set.
-struct Journal::Part {
-  std::unique_ptr<Segment> segment;
-  std::uint64_t first_number = 0, end_sequence = 0, bytes = SegmentHead::kBytes;
-  std::uint64_t count = 0;  // observations
-  std::int64_t last_time = 0;
-  bool dataset = false;
-  SegmentIndex index;                           // while it is being written
-  std::unique_ptr<base::InputFile> index_file;  // once it is finished
-  std::uint64_t end_number() const { return first_number + count; }
-
-  // Where an observation begins, by the file of the index.
-  Result<std::uint32_t> OffsetIn(const base::InputFile& file, std::uint64_t number) const {
-    std::uint32_t offset = 0;
-    const std::uint64_t at = SegmentIndex::kOffsetsAt + (number - first_number) * sizeof offset;
-    if (TRY(file.ReadAt(at, {reinterpret_cast<char*>(&offset), sizeof offset})) != sizeof offset)
-      return Error{Code::kCorrupt, Str(SegmentIndex::PathOf(segment->path()), ": is shorter than it was")};
-    return offset;
-  }
-};
 
 Result<Durability> ParseDurability(std::string_view text) {
   if (text == "always") return Durability::kAlways;
@@ -53,27 +34,49 @@ Result<std::unique_ptr<Journal>> Journal::Open(const base::Env& env, JournalOpti
   return journal;
 }
 
+// A segment under its own name: one that was copied to another holds records that stand elsewhere.
+Result<std::unique_ptr<Segment>> Journal::OpenSegment(const std::string& path) const {
+  auto segment = TRY(Segment::Open(env_.files, path));
+  if (PathOf(segment->head().first_sequence) != path)
+    return Error{Code::kCorrupt, Str(path, ": begins with record ", segment->head().first_sequence,
+                                     ", which is not what its name says")};
+  return segment;
+}
+
 Result<void> Journal::OpenSegments() {
+  for (const std::string& draft : TRY(FilesIn(env_.files, options_.directory, ".log.draft")))
+    TRY(env_.files.Remove(draft));
   const auto paths = TRY(FilesIn(env_.files, options_.directory, ".log"));
-  bool any = false;  // before this one
+  std::vector<Result<std::unique_ptr<Segment>>> found;
   for (const std::string& path : paths) {
-    const bool last = path == paths.back();
-    auto part = OpenPart(path, last);
-    if (!part.ok()) {
-      if (part.error().code != Code::kCorrupt) return std::move(part).error();
-      TRY(PassOver(path, last, part.error()));
-      any = true;
+    found.push_back(OpenSegment(path));
+    if (!found.back().ok() && found.back().error().code != Code::kCorrupt) return std::move(found.back()).error();
+  }
+  bool any = false;  // before this one
+  for (std::size_t i = 0; i < paths.size(); ++i, any = true) {
+    const bool last = i + 1 == paths.size();
+    if (!found[i].ok()) {
+      TRY(PassOver(paths[i], last, found[i].error()));
       continue;
     }
-    const std::uint64_t first = part.value()->segment->head().first_sequence;
-    if (any && first > next_) Report({path, 0, 0, next_, first - next_});  // what came before it is gone
-    any = true;
-    next_ = std::max(next_, part.value()->end_sequence);
-    next_number_ = std::max(next_number_, part.value()->end_number());
-    segments_.push_back(part.value());
-    parts_.push_back(std::move(part).value());
+    // What a segment has from the beginning of the next one on was written again there.
+    const auto next = std::find_if(found.begin() + static_cast<std::ptrdiff_t>(i) + 1, found.end(),
+                                   [](const auto& other) { return other.ok(); });
+    const std::uint64_t end = next == found.end() ? ~std::uint64_t{0} : next->value()->head().first_sequence;
+    auto part = TRY(OpenPart(std::move(found[i]).value(), last, end));
+    const SegmentHead& head = part->segment->head();
+    if (any && head.first_sequence > next_)  // what came before it is gone
+      Report({paths[i], 0, 0, next_, head.first_sequence - next_});
+    next_ = std::max(next_, part->end_sequence);
+    next_number_ = std::max(next_number_, part->end_number());
+    salt_ = head.salt;
+    segments_.push_back(part);
+    parts_.push_back(std::move(part));
   }
-  if (!segments_.empty() && segments_.back()->index_file == nullptr) last_ = segments_.back();
+  if (!segments_.empty() && segments_.back()->index_file == nullptr && found.back().ok()) last_ = segments_.back();
+  if (last_ != nullptr && options_.durability != Durability::kNone) tail_ = last_->segment->path();
+  full_ = salt_ == 0;  // a segment of an earlier program is finished as it is
+  while (salt_ == 0) salt_ = base::Unguessable();
   end_sequence_ = next_;
   end_number_ = next_number_;
   return {};
@@ -84,7 +87,7 @@ Result<void> Journal::OpenSegments() {
 Result<void> Journal::PassOver(const std::string& path, bool last, const Error& why) {
   const auto file = TRY(env_.files.OpenRead(path));
   const std::uint64_t size = file->size().value_or(0);
-  if (last && size < SegmentHead::kBytes) return env_.files.Remove(path);  // a crash was beginning it
+  if (last && size < SegmentHead::kSaltedBytes) return env_.files.Remove(path);  // a crash was beginning it
   env_.log.Error("journal damaged", "reason", why.text);
   if (!last) return {};  // the next one says how much is missing
   const std::uint64_t first = std::strtoull(path.c_str() + path.rfind('/') + 1, nullptr, 10);
@@ -93,16 +96,18 @@ Result<void> Journal::PassOver(const std::string& path, bool last, const Error& 
   return {};
 }
 
-Result<std::shared_ptr<Journal::Part>> Journal::OpenPart(const std::string& path, bool last) {
+// Records from `end` on do not count.
+Result<std::shared_ptr<Journal::Part>> Journal::OpenPart(std::unique_ptr<Segment> segment, bool last,
+                                                         std::uint64_t end) {
   auto part = std::make_shared<Part>();
-  part->segment = TRY(Segment::Open(env_.files, path));
+  part->segment = std::move(segment);
   part->first_number = part->segment->head().first_number;
-  const std::string index_path = SegmentIndex::PathOf(path);
-  if (auto index = SegmentIndex::Read(env_.files, index_path); index.ok()) {
+  const std::string index_path = SegmentIndex::PathOf(part->segment->path());
+  if (auto index = SegmentIndex::Read(env_.files, index_path); index.ok() && index.value().end_sequence <= end) {
     part->index = std::move(index).value();
     part->index_file = TRY(env_.files.OpenRead(index_path));
   } else {
-    TRY(MakeIndex(*part, last));
+    TRY(MakeIndex(*part, last, end));
   }
   part->end_sequence = part->index.end_sequence;
   part->bytes = part->index.bytes;
@@ -113,16 +118,18 @@ Result<std::shared_ptr<Journal::Part>> Journal::OpenPart(const std::string& path
 }
 
 // Reads a segment that has no index: the last, which was being written, or one whose index is lost.
-Result<void> Journal::MakeIndex(Part& part, bool last) {
+Result<void> Journal::MakeIndex(Part& part, bool last, std::uint64_t end) {
   const std::string& path = part.segment->path();
   SegmentIndex& made = part.index;
+  made = {};
   made.end_sequence = part.segment->head().first_sequence;
-  made.bytes = SegmentHead::kBytes;
+  made.bytes = part.segment->head().bytes();
   Note note;
   std::vector<Damage> found;
   TRY(part.segment->Scan(
       0, 0,
       [&](const Record& record, std::uint64_t offset) -> Result<void> {
+        if (record.sequence >= end) return {};
         made.Add(record, offset);
         const bool observation = record.kind == RecordKind::kObservation;
         if (!observation && record.kind != RecordKind::kPrediction) return {};
@@ -132,10 +139,14 @@ Result<void> Journal::MakeIndex(Part& part, bool last) {
         return {};
       },
       &found));
-  for (const Damage& damage : found) Report(damage);
+  for (const Damage& damage : found)
+    if (damage.first_lost < end) Report(damage);
   if (!last) {
     const std::string index_path = SegmentIndex::PathOf(path);
-    TRY(made.Write(env_.files, index_path));
+    if (auto written = made.Write(env_.files, index_path); !written.ok()) {  // memory will do: a start needs no room
+      env_.log.Warn("journal index not written", "reason", written.error().text);
+      return {};
+    }
     part.index_file = TRY(env_.files.OpenRead(index_path));
     return {};
   }
@@ -147,15 +158,21 @@ Result<void> Journal::MakeIndex(Part& part, bool last) {
   return file->Truncate(made.bytes);
 }
 
+// Every place is counted once. A file that is damaged all over does not fill the log.
 void Journal::Report(const Damage& damage) const {
+  constexpr std::size_t kMostTold = 200;
   {
     const std::lock_guard lock(mutex_);
-    const auto same = [&](const Damage& known) { return known.path == damage.path && known.offset == damage.offset; };
-    if (std::any_of(damages_.begin(), damages_.end(), same)) return;
+    if (!damaged_.emplace(damage.path, damage.offset).second || damages_.size() >= kMostTold) return;
     damages_.push_back(damage);
   }
   env_.log.Error("journal damaged", "file", damage.path, "offset", damage.offset, "bytes", damage.bytes, "first_lost",
                  damage.first_lost, "lost", damage.lost);
+}
+
+std::uint64_t Journal::damaged_places() const {
+  const std::lock_guard lock(mutex_);
+  return damaged_.size();
 }
 
 std::vector<Damage> Journal::damages() const {
@@ -165,19 +182,13 @@ std::vector<Damage> Journal::damages() const {
 
 std::uint64_t Journal::Append(RecordKind kind, std::string_view payload, std::uint64_t id_hash, std::int64_t time) {
   waiting_records_.push_back({next_, waiting_.size(), id_hash, kind, time});
-  AppendRecord(waiting_, next_, kind, payload);
+  AppendRecord(waiting_, next_, kind, payload, salt_);
   if (kind == RecordKind::kObservation) ++next_number_;
   return next_++;
 }
 
-std::uint64_t Journal::WaitingObservations() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(waiting_records_.begin(), waiting_records_.end(),
-                    [](const Waiting& record) { return record.kind == RecordKind::kObservation; }));
-}
-
 Result<void> Journal::StartSegment() {
-  const SegmentHead head{end_sequence_.load(), next_number_ - WaitingObservations()};
+  const SegmentHead head{end_sequence_.load(), next_number_ - WaitingObservations(), salt_};
   const std::string path = PathOf(head.first_sequence);
   std::shared_ptr<base::AppendFile> file = TRY(env_.files.OpenAppend(path));
   TRY(file->Truncate(0));
@@ -191,6 +202,7 @@ Result<void> Journal::StartSegment() {
   part->segment = TRY(Segment::Open(env_.files, path));
   part->first_number = head.first_number;
   part->end_sequence = part->index.end_sequence = head.first_sequence;
+  part->bytes = part->index.bytes = head.bytes();
   const std::lock_guard lock(mutex_);
   last_ = part;
   segments_.push_back(part);
@@ -201,27 +213,46 @@ Result<void> Journal::StartSegment() {
 
 // Finishes the segment being written.
 Result<void> Journal::Seal() {
-  if (options_.durability != Durability::kNone) TRY(file_->Sync());
-  const std::string path = SegmentIndex::PathOf(last_->segment->path());
-  TRY(last_->index.Write(env_.files, path));
-  auto index_file = TRY(env_.files.OpenRead(path));
+  if (options_.durability != Durability::kNone) TRY(Sync());
+  TRY(WriteIndex(*last_));
   const std::lock_guard lock(mutex_);
-  last_->index_file = std::move(index_file);
-  last_->index = {};
   last_ = nullptr;
   file_ = nullptr;
   return {};
 }
 
-// There is a segment to append to, and its file ends with its last record.
+// From here on a part goes by the file of its index.
+Result<void> Journal::WriteIndex(Part& part) {
+  const std::string path = SegmentIndex::PathOf(part.segment->path());
+  TRY(part.index.Write(env_.files, path));
+  auto file = TRY(env_.files.OpenRead(path));
+  const std::lock_guard lock(mutex_);
+  part.index_file = std::move(file);
+  part.index = {};
+  return {};
+}
+
+// There is a segment to append to, its file ends with its last record, and no sync of it has failed.
 Result<void> Journal::MakeReady() {
+  {
+    const std::lock_guard syncing(sync_mutex_);
+    TRY(SyncTail());
+  }
+  if (sync_failed_.load()) TRY(WriteAgain());
   if (last_ != nullptr && file_ == nullptr) {  // going on after a restart
-    auto file = TRY(env_.files.OpenAppend(last_->segment->path()));
+    std::shared_ptr<base::AppendFile> file = TRY(env_.files.OpenAppend(last_->segment->path()));
     const std::lock_guard lock(mutex_);
     file_ = sync_file_ = std::move(file);
   }
   if (torn_) TRY(file_->Truncate(last_->bytes));
   torn_ = false;
+  if (last_ != nullptr && full_ && last_->end_sequence == last_->segment->head().first_sequence) {
+    const std::lock_guard lock(mutex_);  // it holds nothing: the next, which may have its name, takes its place
+    std::erase(segments_, last_);
+    std::erase(parts_, last_);
+    last_ = nullptr;
+    file_ = nullptr;
+  }
   if (last_ != nullptr && (full_ || last_->bytes >= options_.segment_bytes)) TRY(Seal());
   full_ = false;
   return last_ == nullptr ? StartSegment() : Result<void>();
@@ -250,39 +281,20 @@ Result<void> Journal::Commit() {
     waiting_records_.clear();
     return written;
   }
-  unsynced_.store(true, std::memory_order_relaxed);
+  bool much = false;
   {
+    constexpr std::size_t kMuch = 64 << 20;
     const std::lock_guard lock(mutex_);
-    Part& part = *last_;
-    for (const Waiting& record : waiting_records_) {
-      part.index.last_time = std::max(part.index.last_time, record.time);
-      if (record.kind != RecordKind::kObservation) continue;
-      part.index.offsets.push_back(static_cast<std::uint32_t>(part.bytes + record.offset));
-      if (record.id_hash != 0) part.index.ids.push_back(record.id_hash);
-    }
-    part.bytes += waiting_.size();
-    part.index.bytes = part.bytes;
-    part.end_sequence = part.index.end_sequence = next_;
-    part.count = part.index.offsets.size();
-    part.last_time = part.index.last_time;
+    last_->Add(waiting_records_, waiting_.size());
+    NoteUnsynced();
+    much = unsynced_.size() > kMuch;
   }
   waiting_.clear();
   waiting_records_.clear();
   end_number_.store(next_number_, std::memory_order_release);
   end_sequence_.store(next_, std::memory_order_release);
+  if (much) (void)Sync();  // should it fail, the next Commit says so
   return {};
-}
-
-Result<void> Journal::Sync() {
-  if (!unsynced_.exchange(false)) return {};
-  std::shared_ptr<base::AppendFile> file;
-  {
-    const std::lock_guard lock(mutex_);
-    file = sync_file_;
-  }
-  auto synced = file == nullptr ? Result<void>() : file->Sync();
-  if (!synced.ok()) unsynced_.store(true);
-  return synced;
 }
 
 void Journal::SkipTo(std::uint64_t sequence, std::uint64_t number) {
@@ -339,7 +351,7 @@ Result<void> Journal::ScanPart(const Part& part, std::uint64_t bytes, const Segm
 
 Result<void> Journal::Adopt(const std::string& path, std::uint64_t first_number, std::uint64_t rows) {
   CHECK(waiting_records_.empty());
-  auto part = TRY(OpenPart(path, false));
+  auto part = TRY(OpenPart(TRY(Segment::Open(env_.files, path)), false, ~std::uint64_t{0}));
   if (part->count != rows)
     return Error{Code::kCorrupt, Str(path, ": holds ", part->count, " rows where ", rows, " were registered")};
   if (rows == 0) return {};
@@ -351,6 +363,13 @@ Result<void> Journal::Adopt(const std::string& path, std::uint64_t first_number,
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& other) { return other->first_number > first_number; });
   parts_.insert(at, std::move(part));
   return {};
+}
+
+void Journal::PassOverDataset(const std::string& path, std::uint64_t first_number, std::uint64_t rows,
+                              const Error& why) {
+  env_.log.Error("data set passed over", "file", path, "rows", rows, "reason", why.text);
+  Report({path, 0, 0, 0, rows});
+  SkipTo(next_, first_number + rows);
 }
 
 std::uint64_t Journal::first() const {
@@ -384,8 +403,9 @@ Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& r
     if (offset == 0) continue;  // lost by damage
     auto record = part->segment->ReadAt(offset, room);
     if (!record.ok()) {
-      if (record.error().code == Code::kCorrupt) continue;
-      return std::move(record).error();
+      if (record.error().code != Code::kCorrupt) return std::move(record).error();
+      Report({part->segment->path(), offset, 0, 0, 1});
+      continue;
     }
     const std::uint64_t sequence = record.value().sequence;
     if (!part->dataset && discarded.Holds(sequence)) continue;
@@ -399,7 +419,27 @@ void Journal::Discard(std::uint64_t first_sequence, std::uint64_t last_sequence)
   discarded_.Add(first_sequence, last_sequence);
 }
 
+// Times come from clients. One in the future would keep its segment for ever: it counts as now, and is kept as that.
+Result<void> Journal::CountFutureAsNow(std::int64_t now) {
+  std::vector<std::string> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& part : segments_) {
+      if (part->last_time <= now) continue;
+      part->last_time = part->index.last_time = now;
+      if (part->index_file != nullptr) finished.push_back(SegmentIndex::PathOf(part->segment->path()));
+    }
+  }
+  for (const std::string& path : finished) {
+    SegmentIndex index = TRY(SegmentIndex::Read(env_.files, path));
+    index.last_time = now;
+    TRY(index.Write(env_.files, path));
+  }
+  return {};
+}
+
 Result<int> Journal::Retain(std::uint64_t needed, std::int64_t now) {
+  if (options_.retain_seconds > 0) TRY(CountFutureAsNow(now));
   int dropped = 0;
   while (true) {
     std::shared_ptr<Part> oldest;
@@ -431,7 +471,7 @@ Result<std::vector<std::uint64_t>> Journal::RecentIds(std::size_t most) const {
       if ((*part)->index_file != nullptr)
         newest_first.push_back(SegmentIndex::PathOf((*part)->segment->path()));
       else
-        ids.assign((*part)->index.ids.rbegin(), (*part)->index.ids.rend());
+        ids.insert(ids.end(), (*part)->index.ids.rbegin(), (*part)->index.ids.rend());
   }
   for (const std::string& path : newest_first) {
     if (ids.size() >= most) break;
@@ -443,10 +483,23 @@ Result<std::vector<std::uint64_t>> Journal::RecentIds(std::size_t most) const {
   return ids;
 }
 
+DatasetWriter::DatasetWriter(base::Files& files, std::string path, SegmentHead head)
+    : files_(files), path_(std::move(path)), draft_(path_ + ".draft"), head_(head), offset_(head.bytes()) {
+  index_.end_sequence = head.first_sequence;
+  index_.bytes = head.bytes();
+}
+
+DatasetWriter::~DatasetWriter() {
+  if (file_ != nullptr) (void)files_.Remove(draft_);
+}
+
 Result<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(base::Files& files, const std::string& path) {
-  auto file = TRY(files.Create(path));
-  TRY(file->Write(SegmentHead{}.Encode()));
-  return std::unique_ptr<DatasetWriter>(new DatasetWriter(files, path, std::move(file)));
+  SegmentHead head;
+  while (head.salt == 0) head.salt = base::Unguessable();
+  std::unique_ptr<DatasetWriter> writer(new DatasetWriter(files, path, head));
+  writer->file_ = TRY(files.Create(writer->draft_));
+  TRY(writer->file_->Write(head.Encode()));
+  return writer;
 }
 
 Result<void> DatasetWriter::Append(const data::Batch& batch) {
@@ -462,7 +515,7 @@ Result<void> DatasetWriter::Append(const data::Batch& batch) {
       return Error{Code::kInvalid, Str(path_, ": a data set of more than 4 GB in packed form; split it")};
     index_.Add(record, offset);
     index_.last_time = std::max(index_.last_time, note.time);
-    AppendRecord(bytes_, record.sequence, record.kind, payload_);
+    AppendRecord(bytes_, record.sequence, record.kind, payload_, head_.salt);
   }
   offset_ += bytes_.size();
   return file_->Write(bytes_);
@@ -471,7 +524,18 @@ Result<void> DatasetWriter::Append(const data::Batch& batch) {
 Result<std::uint64_t> DatasetWriter::Close() {
   TRY(file_->Sync());
   TRY(index_.Write(files_, SegmentIndex::PathOf(path_)));
+  if (auto named = files_.Rename(draft_, path_); !named.ok()) {
+    (void)files_.Remove(SegmentIndex::PathOf(path_));
+    return std::move(named).error();
+  }
+  file_ = nullptr;
+  TRY(files_.SyncDirectoryOf(path_));
   return std::uint64_t{index_.offsets.size()};
+}
+
+void DatasetWriter::Remove(base::Files& files, const std::string& path) {
+  for (const std::string& file : {path, SegmentIndex::PathOf(path)})
+    if (files.Exists(file)) (void)files.Remove(file);
 }
 
 }  // namespace freshet::deploy

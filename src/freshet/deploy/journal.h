@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace freshet::deploy {
 // process, however sudden, loses nothing; a power loss may cost what was not yet synced.
 enum class Durability {
   kAlways,    // acknowledged after fdatasync
-  kEverySec,  // synced once a second
+  kEverySec,  // synced once a second; after a sync that failed, not until all since was written again and synced
   kNone,      // synced when the system likes
 };
 Result<Durability> ParseDurability(std::string_view text);
@@ -26,18 +27,21 @@ struct JournalOptions {
   std::string directory;
   Durability durability = Durability::kEverySec;
   std::uint64_t segment_bytes = 64 << 20;
-  std::uint64_t retain_bytes = 0;   // older segments beyond this are dropped; 0: none
-  std::int64_t retain_seconds = 0;  // likewise those whose last observation or prediction is older
+  std::uint64_t retain_bytes = 0;  // older segments beyond this are dropped; 0: none
+  std::int64_t retain_seconds =
+      0;  // likewise those whose last observation or prediction is older; none is in the future
 };
 
 // The log of a deployment on disk: records in segment files, appended by one thread and read by any. It is also the
 // history of observations. docs/formats.md describes the files.
 //
-// Threads:  Append, Commit, Adopt and SkipTo belong to one thread; reading, Sync and Retain to any.
-// Failure:  Open: kBusy when another process has it, kIo; damaged places are passed over and listed in damages(), a
-//           torn tail (what a crash was writing) is cut off. Commit: kIo, and then none of the records waiting is in
-//           the journal, now or after a restart (but if what was half written could not be cut off either, only once a
-//           later Commit has succeeded); a later Commit may succeed again.
+// Threads:  Append, Commit, Repair, Adopt and SkipTo belong to one thread; reading, Sync and Retain to any.
+// Failure:  Open: kBusy when another process has it, kInvalid when a newer program wrote it, kIo; damaged places are
+//           passed over and listed in damages(), a torn tail (what a crash was writing) is cut off. Commit: kIo, and
+//           then none of the records waiting is in the journal, now or after a restart (but if what was half written
+//           could not be cut off either, only once a later Commit has succeeded); a later Commit may succeed again.
+//           Once a Sync has failed, Commit and Sync do until the records it should have synced are written again.
+// Memory:   under kEverySec what has not been synced yet, some 64 MB at most.
 class Journal final : public RecordLog {
  public:
   static Result<std::unique_ptr<Journal>> Open(const base::Env& env, JournalOptions options);
@@ -45,8 +49,12 @@ class Journal final : public RecordLog {
 
   std::uint64_t Append(RecordKind kind, std::string_view payload, std::uint64_t id_hash, std::int64_t time) override;
   Result<void> Commit() override;
-  // Syncs what has been committed, if there is anything new.
+  // Syncs what has been committed, if there is anything new. Waits for another thread that does.
   Result<void> Sync();
+  // Nothing is taken: a sync has failed. Repair writes again what it should have brought to the disk; Commit does so
+  // too before anything else. Where that cannot help, since an earlier process wrote it, a restart is needed.
+  bool read_only() const { return sync_failed_.load() || tail_unsynced_.load(); }
+  Result<void> Repair();
   // Later records have at least this sequence, and observations this number: for a journal that lost its end, which
   // others remember. Nothing may be waiting.
   void SkipTo(std::uint64_t sequence, std::uint64_t number);
@@ -61,6 +69,9 @@ class Journal final : public RecordLog {
 
   Result<void> Scan(std::uint64_t from, const std::function<Result<void>(const Record& record)>& visit) const override;
   Result<void> Adopt(const std::string& path, std::uint64_t first_number, std::uint64_t rows) override;
+  // Instead of Adopt, when the file of a data set that joined before is damaged or gone: its numbers stay taken,
+  // reading leaves them out, and it counts as a damaged place.
+  void PassOverDataset(const std::string& path, std::uint64_t first_number, std::uint64_t rows, const Error& why);
   void Discard(std::uint64_t first_sequence, std::uint64_t last_sequence) override;
 
   std::uint64_t first() const override;
@@ -70,17 +81,26 @@ class Journal final : public RecordLog {
   // Drops segments by size or age, all of whose records are before `needed`. Returns how many.
   Result<int> Retain(std::uint64_t needed, std::int64_t now);
 
-  // What Open found, and reading since.
+  // What Open found, and reading since: how many places, and the first few hundred of them.
+  std::uint64_t damaged_places() const;
   std::vector<Damage> damages() const;
   // Hashes of the last `most` ids in the journal, oldest first. Reads the index files of finished segments.
   Result<std::vector<std::uint64_t>> RecentIds(std::size_t most) const;
+
+  // A record that was appended and where it stands among others.
+  struct Waiting {
+    std::uint64_t sequence, offset, id_hash;
+    RecordKind kind;
+    std::int64_t time;
+  };
 
  private:
   struct Part;
   Journal(const base::Env& env, JournalOptions options);
   Result<void> OpenSegments();
-  Result<std::shared_ptr<Part>> OpenPart(const std::string& path, bool last);
-  Result<void> MakeIndex(Part& part, bool last);
+  Result<std::unique_ptr<Segment>> OpenSegment(const std::string& path) const;
+  Result<std::shared_ptr<Part>> OpenPart(std::unique_ptr<Segment> segment, bool last, std::uint64_t end);
+  Result<void> MakeIndex(Part& part, bool last, std::uint64_t end);
   Result<void> PassOver(const std::string& path, bool last, const Error& why);
   void Report(const Damage& damage) const;
   Result<void> ScanPart(const Part& part, std::uint64_t bytes, const Segment::Visit& visit) const;
@@ -88,6 +108,11 @@ class Journal final : public RecordLog {
   Result<void> Write();
   Result<void> StartSegment();
   Result<void> Seal();
+  Result<void> WriteIndex(Part& part);
+  Result<void> WriteAgain();
+  Result<void> SyncTail();
+  void NoteUnsynced();
+  Result<void> CountFutureAsNow(std::int64_t now);
   std::uint64_t WaitingObservations() const;
   std::shared_ptr<Part> PartOf(std::uint64_t number) const;
   std::string PathOf(std::uint64_t sequence) const;
@@ -98,12 +123,8 @@ class Journal final : public RecordLog {
 
   // The appending thread's.
   std::uint64_t next_ = 1, next_number_ = 0;
+  std::uint64_t salt_ = 0;  // of the segments it writes
   std::string waiting_;
-  struct Waiting {
-    std::uint64_t sequence, offset, id_hash;  // offset: within waiting_
-    RecordKind kind;
-    std::int64_t time;
-  };
   std::vector<Waiting> waiting_records_;
   std::shared_ptr<Part> last_;              // the segment being written; null: the next commit starts one
   std::shared_ptr<base::AppendFile> file_;  // of it; null before the first append
@@ -111,32 +132,43 @@ class Journal final : public RecordLog {
   bool full_ = false;                       // the next records stand in another
 
   std::atomic<std::uint64_t> end_sequence_{1}, end_number_{0};
-  std::atomic<bool> unsynced_{false};
+  std::atomic<bool> sync_failed_{false};    // and what it should have synced is not written again yet
+  std::atomic<bool> tail_unsynced_{false};  // nor can it be: an earlier process wrote it
 
+  std::mutex sync_mutex_;     // one sync at a time; taken before mutex_. Guards the next
+  std::string tail_;          // the segment that an earlier process was writing, until it is synced
   mutable std::mutex mutex_;  // guards everything below, and parts' index
   mutable std::vector<Damage> damages_;
-  std::vector<std::shared_ptr<Part>> segments_;  // by sequence
-  std::vector<std::shared_ptr<Part>> parts_;     // segments and data sets by number
-  Ranges discarded_;                             // sequences
+  mutable std::set<std::pair<std::string, std::uint64_t>> damaged_;  // file and offset
+  bool dirty_ = false;                                               // there is something to sync
+  std::string unsynced_;                                             // committed since the last sync, under kEverySec
+  std::vector<Waiting> unsynced_records_;                            // in it
+  std::vector<std::shared_ptr<Part>> segments_;                      // by sequence
+  std::vector<std::shared_ptr<Part>> parts_;                         // segments and data sets by number
+  Ranges discarded_;                                                 // sequences
   std::shared_ptr<base::AppendFile> sync_file_;
 };
 
-// Writes a data set in the form that Journal::Adopt takes.
+// Writes a data set in the form that Journal::Adopt takes. It has its name once Close has succeeded; if that never
+// happens nothing is left of it.
 class DatasetWriter {
  public:
   static Result<std::unique_ptr<DatasetWriter>> Create(base::Files& files, const std::string& path);
+  ~DatasetWriter();
   Result<void> Append(const data::Batch& batch);
   Result<std::uint64_t> Close();  // syncs; returns the number of rows
+  // Removes one that was written and is not to be adopted after all.
+  static void Remove(base::Files& files, const std::string& path);
 
  private:
-  DatasetWriter(base::Files& files, std::string path, std::unique_ptr<base::OutputFile> file)
-      : files_(files), path_(std::move(path)), file_(std::move(file)) {}
+  DatasetWriter(base::Files& files, std::string path, SegmentHead head);
   base::Files& files_;
-  const std::string path_;
-  const std::unique_ptr<base::OutputFile> file_;
-  SegmentIndex index_{.end_sequence = 1, .bytes = SegmentHead::kBytes, .last_time = 0, .offsets = {}, .ids = {}};
+  const std::string path_, draft_;
+  const SegmentHead head_;
+  std::unique_ptr<base::OutputFile> file_;
+  SegmentIndex index_;
   std::string bytes_, payload_;
-  std::uint64_t offset_ = SegmentHead::kBytes;
+  std::uint64_t offset_;
 };
 
 }  // namespace freshet::deploy

@@ -118,20 +118,6 @@ TEST(JournalFaults, TakesNothingMoreUntilHalfARecordIsCutOff) {
   ASSERT_NO_FATAL_FAILURE(client.Check(*place.OpenJournal(options).value()));
 }
 
-TEST(JournalFaults, ASyncThatFailedIsTriedAgain) {
-  Place place;
-  const auto journal = place.OpenJournal().value();
-  Client client;
-  client.Commit(*journal, 1);
-  place.files.FailAt(1);
-  EXPECT_EQ(journal->Sync().error().code, Code::kIo);
-  place.files.FailAt(1);
-  EXPECT_EQ(journal->Sync().error().code, Code::kIo);
-  EXPECT_TRUE(journal->Sync().ok());
-  place.files.FailAt(1);
-  EXPECT_TRUE(journal->Sync().ok());  // nothing is new
-}
-
 // A child process commits until it is killed at the nth commit; it tells of each that the journal took.
 std::uint64_t CommitInAChildUntilKilled(const base::Env& env, const JournalOptions& options, int nth) {
   int pipe_ends[2];
