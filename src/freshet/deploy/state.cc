@@ -1,10 +1,33 @@
 #include "deploy/state.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "train/trainer.h"
 
 namespace freshet::deploy {
+namespace {
+
+// The largest number among the features, by size.
+float Largest(const data::Batch& batch) {
+  const std::size_t count = batch.sparse() ? batch.offsets[batch.rows] - batch.offsets[0] : batch.rows * batch.width;
+  const float* const values = batch.sparse() ? batch.values + batch.offsets[0] : batch.dense;
+  float most = 0;
+#pragma omp simd reduction(max : most)
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(values[i]));
+  return most;
+}
+
+// Whether there is a row among them that needs a closer look before it is learned from.
+bool IsExtreme(const data::Batch& batch) {
+  constexpr float kLarge = 1e9f;
+  const auto beyond = [](float value) { return std::abs(value) > kLarge; };
+  if (batch.weights != nullptr && std::any_of(batch.weights, batch.weights + batch.rows, beyond)) return true;
+  if (std::any_of(batch.labels, batch.labels + batch.rows, beyond)) return true;
+  return Largest(batch) > kLarge;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<State>> State::Make(const model::Model& model, const optimize::OptimizerOptions& options,
                                            optimize::Memory& memory, const data::Moments& moments) {
@@ -61,12 +84,47 @@ Result<double> State::Repeat(const model::Model& model, data::Rows& rows, double
 }
 
 Result<double> State::Update(const model::Model& model, const data::Rows& rows, Met met, std::vector<float>& scores) {
-  constexpr auto kAlone = optimize::Optimizer::Sharing::kAlone;
   const data::Batch batch = rows.batch();
   TRY(model.Prepare(parameters, batch));
   TRY(optimizer->Follow(parameters));
   const std::size_t k = model.scores();
   scores.resize(batch.rows * k);
+  if (!IsExtreme(batch)) [[likely]]
+    return UpdateAll(model, batch, met, scores);
+  double loss = 0;
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const data::Batch row = batch.Slice(r, r + 1);
+    const auto said = std::span(scores).subspan(r * k, k);
+    if (IsBeyond(model, row, said))
+      ++set_aside;
+    else
+      loss += UpdateAll(model, row, met, said);
+  }
+  return loss;
+}
+
+// Whether learning from the row could leave weights, or sums of squared gradients, that are no numbers any more.
+bool State::IsBeyond(const model::Model& model, const data::Batch& row, std::span<float> scores) {
+  constexpr double kMostLabel = 1e30, kMostLoss = 1e16;
+  Predict(model, row, workspace_, scores);
+  if (!IsExtreme(row)) return false;
+  if (std::abs(row.labels[0]) > kMostLabel) return true;
+  data::Target then = target;
+  then.Observe(row.labels[0]);
+  data::Batch scaled = row;
+  labels_.assign(1, row.labels[0]);
+  std::vector<float> said(scores.begin(), scores.end());
+  for (float& score : said) score = static_cast<float>((score - then.mean()) / then.deviation());
+  then.Scale(labels_);
+  if (target.any()) scaled.labels = labels_.data();
+  const double loss =
+      model.LossOf(parameters, scaled, workspace_, target.any() ? std::span<const float>(said) : scores);
+  return !(std::max<double>(loss, row.weight(0)) * std::max<double>(1, Largest(row)) <= kMostLoss);
+}
+
+double State::UpdateAll(const model::Model& model, const data::Batch& batch, Met met, std::span<float> scores) {
+  constexpr auto kAlone = optimize::Optimizer::Sharing::kAlone;
+  const std::size_t k = model.scores();
   if (!target.any()) return model.Update(parameters, batch, *optimizer, workspace_, scores, kAlone);
   for (std::size_t begin = 0; begin < batch.rows;) {
     // While the target moves, each row is foretold by what it was before that row, however many come at once.
@@ -78,7 +136,7 @@ Result<double> State::Update(const model::Model& model, const data::Rows& rows, 
     labels_.assign(piece.labels, piece.labels + piece.rows);
     target.Scale(labels_);
     piece.labels = labels_.data();
-    const auto said = std::span(scores).subspan(begin * k, piece.rows * k);
+    const auto said = scores.subspan(begin * k, piece.rows * k);
     model.Update(parameters, piece, *optimizer, workspace_, said, kAlone);
     before.Unscale(said);
     begin = end;

@@ -33,7 +33,7 @@ class State {
 
   // Learns from raw rows that are new, one by one in order: each counts in the moments, then changes the weights. The
   // rows are standardised in place, all but their labels; `scores` gets what was predicted before each; returns the
-  // summed loss of that.
+  // summed loss of that. A row whose loss is beyond all bounds is set aside: it is predicted, and changes no weight.
   Result<double> Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores);
   // Learns again from raw rows that counted in the moments before, at `scale` times the rate.
   Result<double> Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores);
@@ -51,6 +51,7 @@ class State {
   std::unique_ptr<optimize::Optimizer> optimizer;
   data::Moments moments;
   data::Target target;
+  std::uint64_t set_aside = 0;          // rows so far, of this object alone
   const data::Augment* view = nullptr;  // what the model is shown of images, if not all as it is; outlives this
 
  private:
@@ -58,6 +59,8 @@ class State {
       : parameters(std::move(p)), optimizer(std::move(o)), moments(std::move(m)) {}
   enum class Met { kFirst, kAgain };
   Result<double> Update(const model::Model& model, const data::Rows& rows, Met met, std::vector<float>& scores);
+  double UpdateAll(const model::Model& model, const data::Batch& batch, Met met, std::span<float> scores);
+  bool IsBeyond(const model::Model& model, const data::Batch& row, std::span<float> scores);
   model::Workspace workspace_;
   std::vector<float> labels_;  // as the model learns them
 };
