@@ -55,6 +55,7 @@ Result<void> ScanSegments(Door& door, const std::string& directory, std::uint64_
     seen.bytes += TRY(segment.value()->Scan(
         0, 0,
         [&](const deploy::Record& record, std::uint64_t) -> Result<void> {
+          if (record.sequence <= seen.last) return {};  // written again after a sync had failed
           if (seen.first == 0) seen.first = record.sequence;
           seen.last = record.sequence;
           ++seen.counts[std::string(deploy::Name(record.kind))];

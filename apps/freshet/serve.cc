@@ -21,7 +21,7 @@ struct ServeFlags {
   std::string state = "freshet-state", method = "continuous", durability = "everysec";
   std::string listen = "127.0.0.1:8080", certificate, key, tokens, config;
   std::vector<std::string> hosts, datasets;
-  bool insecure = false, idle = false, json = false;
+  bool insecure = false, idle = false, json = false, accept_loss = false;
   int threads = 0, retrain_epochs = 10;
   std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0;
   std::uint64_t retain_mb = 0, pending_mb = 256, body_mb = 16;
@@ -65,6 +65,7 @@ void ServeFlags::Register(base::Settings& settings) {
                {.value = "N", .least = 1, .most = 1 << 20});
   settings.Add("retain-mb", &retain_mb, "drop the oldest observations beyond this size (0: never)", {.value = "N"});
   settings.Add("retain-days", &retain_days, "and those older than this (0: never)", {.value = "N"});
+  settings.Add("accept-loss", &accept_loss, "start although the journal has lost its end, which versions prove");
   settings.Add("datasets", &datasets, "a directory that data sets may be registered from (may be given again)",
                {.value = "DIR"});
   settings.Group("Network");
@@ -111,6 +112,7 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   options.version_rows = flags.version_rows;
   options.version_gap = seconds(1);
   options.versions_kept = flags.versions;
+  options.accept_loss = flags.accept_loss;
   return options;
 }
 

@@ -178,8 +178,10 @@ Result<Description> Description::Load(const TensorFile& file) {
   Description d;
   try {  // the JSON library's own errors end here
     const int version = Whole<int>(json.at("version"));
-    if (version < 1 || version > kVersion)
-      return corrupt(Str("version ", version, ", this program reads 1 to ", kVersion));
+    if (version < 1) return corrupt(Str("version ", version));
+    if (version > kVersion)
+      return Error{Code::kInvalid, Str("input description: version ", version, ", this program reads 1 to ", kVersion,
+                                       "; use a newer freshet")};
     d.format = json.at("format");
     if (json.contains("encoding") && json.at("encoding") != "utf-8") return corrupt("unknown encoding of names");
     const Encoding encoding = json.contains("encoding") ? Encoding::kUtf8 : Encoding::kLatin1;

@@ -487,9 +487,21 @@ bool Deployment::Turn() {
 
 void Deployment::Sync() {
   if (journal_ == nullptr || options_.journal.durability == Durability::kNone) return;
-  if (auto synced = pending_log_->Sync(); !synced.ok()) Problem(synced.error());
-  if (options_.journal.durability != Durability::kEverySec) return;
-  if (auto synced = journal_->Sync(); !synced.ok()) Problem(synced.error());
+  for (Journal* const journal : {pending_log_.get(), journal_}) {
+    if (journal == journal_ && options_.journal.durability != Durability::kEverySec) return;
+    auto synced = journal->Sync();
+    if (synced.ok()) continue;
+    Problem(synced.error());
+    PostCommand([this, journal] {  // it need not wait for the next record
+      auto repaired = journal->Repair();
+      if (repaired.ok())
+        ProblemIsOver();
+      else
+        Problem(repaired.error());
+    });
+  }
+  const std::lock_guard lock(stats_mutex_);
+  stats_.read_only = journal_->read_only();
 }
 
 void Deployment::Settle() {
@@ -508,7 +520,10 @@ void Deployment::UpdateStats() {
   stats_.buffered = data_->buffered();
   stats_.pending = data_->pending().size();
   stats_.journal_bytes = bytes;
-  stats_.damaged_places = journal_ != nullptr ? journal_->damages().size() + pending_log_->damages().size() : 0;
+  if (journal_ != nullptr) {
+    stats_.damaged_places = journal_->damaged_places() + pending_log_->damaged_places() + versions_->damaged();
+    stats_.read_only = journal_->read_only();
+  }
   stats_.sampling_rate = data_->rate().value();
   stats_.quality = quality_;
   if (doors_.readers == 0) stats_.version = stats_.sequence;

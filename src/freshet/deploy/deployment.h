@@ -56,6 +56,7 @@ struct DeploymentOptions {
   base::Clock::Duration version_gap{0};  // least time between versions of iterations
   std::size_t versions_kept = 10;        // beside those that are pinned
   std::size_t most_waiting = 200'000;    // rows posted and not yet written; then kBusy
+  bool accept_loss = false;              // go on where the journal has lost its end, which versions prove
   std::optional<std::pair<double, double>> clip;  // predictions of numbers are held within, when errors are counted
   std::uint64_t seed = 1;
 };
@@ -87,7 +88,9 @@ struct Stats {
   Quality quality;
   std::uint64_t version = 0;  // what predictions see
   std::int64_t published = 0;
+  std::uint64_t set_aside = 0;  // rows whose loss was beyond all bounds, so that nothing was learned from them
   bool training = false, diverged = false, converged = false;
+  bool read_only = false;  // nothing is taken: the disk failed to keep what was written
   std::string scheduler, problem;
 };
 
@@ -110,7 +113,8 @@ class Deployment {
     Bell* writer = nullptr;   // rung when Turn has something to do
     Bell* trainer = nullptr;  // rung when RunOne has
   };
-  // `start` is used when the directory holds no version yet. kInvalid when it holds those of another model.
+  // `start` is used when the directory holds no version yet. kInvalid when it holds those of another model, or files of
+  // a newer program; kCorrupt when the journal has lost its end (see accept_loss).
   static Result<std::unique_ptr<Deployment>> Open(const base::Env& env, DeploymentOptions options, Runtime& runtime,
                                                   optimize::Memory& memory, model::TrainedModel start, Doors doors);
   ~Deployment();
@@ -140,7 +144,10 @@ class Deployment {
   // when times or ids are given and nothing was observed at those or under these.
   void PostRollBack(std::uint64_t version, Discard discard, bool relearn, Done done);
   void PostPin(std::uint64_t version, bool pinned, Done done);
-  void PostDataset(std::string path, Done done);
+  // Files that become part of the history together. They are read as they are named: whoever asks sees to it that they
+  // may be, and that reading them comes to an end.
+  void PostDataset(std::vector<std::string> paths, Done done);
+  void PostDataset(std::string path, Done done) { PostDataset(std::vector{std::move(path)}, std::move(done)); }
 
   // The load of predictions, for the scheduler.
   void SetLoad(double predictions_per_second, double p99_seconds);
@@ -177,6 +184,7 @@ class Deployment {
   Result<void> Begin(model::TrainedModel start);
   Result<bool> LoadNewestVersion();
   Result<void> Recover(std::uint64_t from);
+  Result<void> CheckEnd(std::uint64_t known) const;
   Result<void> OpenPending();
   Result<void> RecoverIds();
   void RecoverPrediction(const Record& record, Note& note);
@@ -221,6 +229,7 @@ class Deployment {
   Result<void> RollBack(Earlier earlier, const Ranges& discard);
   Result<void> ApplyPin(const std::string& json);
   Result<void> ApplyDataset(const std::string& json);
+  Result<void> AdoptAgain(const std::string& file, std::uint64_t first, std::uint64_t rows);
   void ApplyDrift(const std::string& json);
 
   // deployment_quality.cc: how good it is, and was
@@ -245,7 +254,7 @@ class Deployment {
   void StartVersion(std::string_view origin);
   bool GoOnStarting();
   base::Clock::Duration VersionGap() const;
-  void Import(std::string path, Done done);
+  void Import(std::vector<std::string> paths, Done done);
   void RollBackTo(std::uint64_t version, const Ranges& discard, bool relearn, const Done& done);
   bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
   bool learns() const { return options_.method >= Method::kBaselinePlus; }
@@ -282,6 +291,7 @@ class Deployment {
   bool drift_waits_ = false;      // for an iteration
   bool diverged_ = false, recovering_ = false, closing_ = false;
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
+  std::uint64_t known_ = 0;            // while recovering: versions prove all records before this
   std::vector<std::string> datasets_;  // JSON of each that joined
   Ranges discards_;
   std::vector<std::uint32_t> logged_names_;  // by dictionary: so many of its names are in the log

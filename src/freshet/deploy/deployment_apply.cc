@@ -22,8 +22,15 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (rows.size() == 0) return {};
   if (recommends() && !recovering_) seen_.Add(rows.batch());
   const bool counts = !recovering_ || applied_ > metrics_from_;
+  const std::uint64_t aside = models_->state().set_aside;
   const double loss = TRY(learns() ? models_->Update(rows, scores_) : models_->Foresee(rows, scores_));
   if (learns()) model_rows_ += rows.size();
+  if (const std::uint64_t more = models_->state().set_aside - aside; more > 0) {
+    env_.log.Warn("rows set aside", "directory", options_.directory, "rows", more, "before", applied_, "reason",
+                  "their loss is beyond all bounds");
+    const std::lock_guard lock(stats_mutex_);
+    stats_.set_aside += more;
+  }
   if (!std::isfinite(loss) && !diverged_) {
     diverged_ = true;
     env_.log.Error("diverged", "sequence", applied_, "advice", "roll back to an earlier version and discard the cause");
@@ -221,7 +228,12 @@ Result<Deployment::Earlier> Deployment::RolledBack(std::uint64_t id, const Range
   const auto info = versions_->Find(id);
   if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
   auto state = TRY(models_->NewState());
-  TRY(versions_->Load(id, *model_, *state));
+  if (auto loaded = versions_->Load(id, *model_, *state); !loaded.ok()) {
+    const Code code = loaded.error().code;
+    if (code != Code::kCorrupt && code != Code::kNotFound) return std::move(loaded).error();
+    versions_->Forget(id, loaded.error());
+    return Error{code, Str("version ", id, " is damaged; GET …/versions lists those that are left")};
+  }
   std::uint64_t learned = info->learned;
   if (!relearn) return Earlier{std::move(state), learned};
   if (info->applied < journal_->first_sequence() && !recovering_)
@@ -269,7 +281,11 @@ Result<void> Deployment::ApplyDataset(const std::string& text) {
   const Json json = Json::parse(text);
   datasets_.push_back(text);
   const std::uint64_t rows = json.at("rows");
-  TRY(log_->Adopt(Str(options_.directory, "/datasets/", json.at("file").get<std::string>()), json.at("first"), rows));
+  const std::string file = json.at("file");
+  if (recovering_)
+    TRY(AdoptAgain(file, json.at("first"), rows));
+  else
+    TRY(log_->Adopt(Str(options_.directory, "/datasets/", file), json.at("first"), rows));
   data_->Join(json.at("first"), rows);
   return {};
 }

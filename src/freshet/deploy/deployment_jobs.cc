@@ -240,17 +240,17 @@ void Deployment::PostPin(std::uint64_t version, bool pinned, Done done) {
   });
 }
 
-void Deployment::PostDataset(std::string path, Done done) {
-  PostCommand([this, path = std::move(path), done = std::move(done)]() mutable {
+void Deployment::PostDataset(std::vector<std::string> paths, Done done) {
+  PostCommand([this, paths = std::move(paths), done = std::move(done)]() mutable {
     if (journal_ == nullptr) return done(Error{Code::kInvalid, "data sets need a directory to keep them in"});
-    Import(std::move(path), std::move(done));
+    Import(std::move(paths), std::move(done));
   });
 }
 
 // Reads a data set in the background with a copy of the description. Names it is the first to bring get numbers in that
 // copy; they hold if nobody brought others meanwhile. If somebody did, the names are entered first and it is read
-// again, which then finds them all.
-void Deployment::Import(std::string path, Done done) {
+// again, which then finds them all. What does not join leaves no file behind.
+void Deployment::Import(std::vector<std::string> paths, Done done) {
   struct Reading {
     data::Description description;
     std::vector<std::uint32_t> sizes;  // of its dictionaries, before
@@ -261,21 +261,26 @@ void Deployment::Import(std::string path, Done done) {
   reading->description = models_->description();
   for (const auto& dictionary : reading->description.dictionaries) reading->sizes.push_back(dictionary.size());
   reading->file = Str("set-", log_->next_sequence(), "-", ++imports_, ".rows");
-  const auto read = [this, reading, path]() -> Result<void> {
-    const std::string directory = options_.directory + "/datasets";
-    TRY(env_.files.MakeDirectory(directory));
+  const std::string copy = Str(options_.directory, "/datasets/", reading->file);
+  const auto refuse = [this, copy, done](const Error& why) {
+    DatasetWriter::Remove(env_.files, copy);
+    done(why);
+  };
+  const auto read = [this, reading, paths, copy]() -> Result<void> {
+    TRY(env_.files.MakeDirectory(options_.directory + "/datasets"));
     base::InlineExecutor executor;
     const base::Env env{env_.files, env_.clock, env_.log, executor, env_.faults};
     data::ReaderOptions options;
-    options.paths = {path};
+    options.paths = paths;
     const auto source = TRY(data::Reader::Open(env, options, {}, reading->description));
-    const auto writer = TRY(DatasetWriter::Create(env_.files, Str(directory, "/", reading->file)));
+    const auto writer = TRY(DatasetWriter::Create(env_.files, copy));
     TRY(data::DriveInOrder(executor, *source, [&](data::Rows& rows) { return writer->Append(rows.batch()); }));
     reading->rows = TRY(writer->Close());
-    if (reading->rows == 0) return Error{Code::kBadInput, Str(path, ": found no rows, expected one or more")};
+    if (reading->rows == 0)
+      return Error{Code::kBadInput, Str(Join(paths, ", "), ": found no rows, expected one or more")};
     return {};
   };
-  const auto adopt = [this, reading, path, done]() -> void {
+  const auto adopt = [this, reading, paths, copy, done, refuse]() -> void {
     bool alone = true;
     std::vector<data::NewName> names;
     for (std::size_t d = 0; d < reading->sizes.size(); ++d) {
@@ -288,22 +293,25 @@ void Deployment::Import(std::string path, Done done) {
       std::string payload;
       PackNames(names, payload);
       auto logged = Log(RecordKind::kNames, payload);
-      if (!logged.ok()) return done(logged.error());
+      if (!logged.ok()) return refuse(logged.error());
       if (auto applied = ApplyNames({logged.value(), RecordKind::kNames, payload}); !applied.ok())
-        return done(applied.error());
+        return refuse(applied.error());
       NamesAreLogged();
-      if (!alone) return Import(path, done);
+      if (!alone) {
+        DatasetWriter::Remove(env_.files, copy);
+        return Import(paths, done);
+      }
     }
-    const std::string text =
-        Dump(Json{{"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", path}});
+    const std::string text = Dump(Json{
+        {"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", Join(paths, ", ")}});
     auto logged = Log(RecordKind::kDataset, text);
-    if (!logged.ok()) return done(logged.error());
+    if (!logged.ok()) return refuse(logged.error());
     if (auto applied = ApplyDataset(text); !applied.ok()) return done(applied.error());
-    env_.log.Info("data set joined", "path", path, "rows", reading->rows);
+    env_.log.Info("data set joined", "path", Join(paths, ", "), "rows", reading->rows);
     done(Json({{"rows", reading->rows}, {"history", data_->end()}}).dump());
   };
-  background_.Post([this, read, adopt, done] {
-    if (auto result = read(); !result.ok()) return done(result.error());
+  background_.Post([this, read, adopt, refuse] {
+    if (auto result = read(); !result.ok()) return refuse(result.error());
     PostCommand(adopt);
   });
 }

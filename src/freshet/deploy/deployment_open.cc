@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "deploy/deployment_parts.h"
+#include "deploy/directory.h"
 #include "train/trainer.h"
 
 namespace freshet::deploy {
@@ -43,6 +44,9 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
     log_ = std::move(opened);
     TRY(OpenPending());
     versions_ = TRY(Versions::Open(env_, options_.directory + "/versions"));
+    if (const auto all = versions_->list(); !all.empty()) known_ = all.back().id + 1;
+    for (const std::string& draft : TRY(FilesIn(env_.files, options_.directory + "/datasets", ".draft")))
+      TRY(env_.files.Remove(draft));
   }
   DataOptions data = options_.data;
   if (options_.schedule.max_buffer_size > 0) data.quiet_rows = options_.schedule.max_buffer_size;
@@ -107,8 +111,7 @@ Result<bool> Deployment::LoadNewestVersion() {
     if (!description.ok() || !vitals.ok()) {
       const Error& error = description.ok() ? vitals.error() : description.error();
       if (error.code == Code::kInvalid) return error;
-      env_.log.Error("version damaged", "version", info->id, "reason", error.text, "advice", "an older one is used");
-      versions_->Forget(info->id);
+      versions_->Forget(info->id, error);
       continue;
     }
     TRY(LoadVitals(info->id, vitals.value()));
@@ -121,8 +124,26 @@ Result<bool> Deployment::LoadNewestVersion() {
   return false;
 }
 
+// A version is complete once the journal it was made from is on the disk: one that knows of records that the journal
+// does not have proves that they were lost later.
+Result<void> Deployment::CheckEnd(std::uint64_t known) const {
+  const std::uint64_t end = journal_->next_sequence();
+  if (end >= known) return {};
+  const std::string what = Str(options_.directory, "/journal: ends with record ", end - 1, ", and a version proves ",
+                               known - 1, ": records ", end, " to ", known - 1, " are missing");
+  if (!options_.accept_loss)
+    return Error{Code::kCorrupt,
+                 Str(what,
+                     ", with whatever came after them; put back the segments that were deleted or cut, or start "
+                     "with --accept-loss to go on without")};
+  env_.log.Error("records missing", "directory", options_.directory, "from", end, "to", known - 1, "advice",
+                 "accepted by --accept-loss");
+  return {};
+}
+
 // Applies the records from a sequence on. Up to metrics_from_ only the weights lack them.
 Result<void> Deployment::Recover(std::uint64_t from) {
+  TRY(CheckEnd(std::max({from, metrics_from_, known_})));
   recovering_ = true;
   const auto started = env_.clock.Now();
   constexpr std::size_t kBlock = 1024;
@@ -169,7 +190,7 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   }));
   TRY(learn());
   // What the newest version has seen may be more than the journal held on to; and what is damaged was not seen.
-  journal_->SkipTo(std::max(from, metrics_from_), data_->end());
+  journal_->SkipTo(std::max({from, metrics_from_, known_}), data_->end());
   data_->SkipTo(log_->next_number());
   recovering_ = false;
   if (job_ != nullptr) PostJob();  // it had started and not ended
@@ -221,6 +242,16 @@ void Deployment::RecoverPrediction(const Record& record, Note& note) {
   if (data_->ids().Has(IdWindow::HashOf(note.owner, note.id))) data_->pending().Answer(note.owner, note.id);
 }
 
+// A data set that joined before this start. Without it there is less to draw from, and that is all.
+Result<void> Deployment::AdoptAgain(const std::string& file, std::uint64_t first, std::uint64_t rows) {
+  const std::string path = Str(options_.directory, "/datasets/", file);
+  auto adopted = log_->Adopt(path, first, rows);
+  if (adopted.ok()) return {};
+  if (adopted.error().code != Code::kCorrupt && adopted.error().code != Code::kNotFound) return adopted;
+  journal_->PassOverDataset(path, first, rows, adopted.error());
+  return {};
+}
+
 std::string Deployment::SaveVitals() const {
   Json json;
   json["applied"] = applied_;
@@ -270,8 +301,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
     for (const std::string& dataset : json.at("datasets").get<std::vector<std::string>>()) {
       const Json set = Json::parse(dataset);
       datasets_.push_back(dataset);
-      TRY(log_->Adopt(Str(options_.directory, "/datasets/", set.at("file").get<std::string>()), set.at("first"),
-                      set.at("rows")));
+      TRY(AdoptAgain(set.at("file"), set.at("first"), set.at("rows")));
       data_->NoteJoined(set.at("first"), set.at("rows"));
     }
     if (json.contains("totals")) {  // versions of before did not keep what is below

@@ -31,14 +31,32 @@ VersionInfo InfoOf(const Json& json) {
   return info;
 }
 
-Result<VersionInfo> InfoIn(base::Files& files, const std::string& vitals_path) {
-  const auto file = TRY(data::TensorFile::Read(files, vitals_path));
+constexpr std::string_view kModelFormat = "freshet model 1", kVitalsFormat = "freshet vitals 1";
+
+// Files of a later format are not damaged: nothing may go on without them. Vitals of earlier programs name none.
+Result<void> CheckFormat(const data::TensorFile& file, std::string_view expected, const std::string& path) {
+  const auto format = file.Meta("format");
+  if (!format.ok() || format.value() == expected) return {};
+  return Error{Code::kInvalid, Str(path, ": is of the format ", Quoted(format.value()), ", this program reads ",
+                                   Quoted(expected), "; use the freshet that wrote it")};
+}
+
+// What a file says of its version, which must be the one it goes by.
+Result<VersionInfo> InfoIn(const data::TensorFile& file, const std::string& path, std::uint64_t id) {
   const std::string text = TRY(file.Meta("version"));
   try {
-    return InfoOf(Json::parse(text));
+    VersionInfo info = InfoOf(Json::parse(text));
+    if (info.id == id) return info;
+    return Error{Code::kCorrupt, Str(path, ": holds version ", info.id, ", not ", id, " as its name says")};
   } catch (const std::exception& problem) {
-    return Error{Code::kCorrupt, problem.what()};
+    return Error{Code::kCorrupt, Str(path, ": ", problem.what())};
   }
+}
+
+Result<VersionInfo> ReadInfo(base::Files& files, const std::string& vitals_path) {
+  const auto file = TRY(data::TensorFile::Read(files, vitals_path));
+  TRY(CheckFormat(file, kVitalsFormat, vitals_path));
+  return InfoIn(file, vitals_path, std::strtoull(vitals_path.c_str() + vitals_path.rfind('/') + 1, nullptr, 10));
 }
 
 // Of versions in order, the one whose loss widens the smallest gap, measured by how long ago it was: what is left
@@ -70,9 +88,10 @@ Result<std::unique_ptr<Versions>> Versions::Open(const base::Env& env, std::stri
   TRY(env.files.MakeDirectory(directory));
   std::unique_ptr<Versions> versions(new Versions(env, std::move(directory)));
   for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".model.vitals"))) {
-    const auto info = InfoIn(env.files, path);
+    const auto info = ReadInfo(env.files, path);
+    if (!info.ok() && info.error().code == Code::kInvalid) return info.error();
     if (!info.ok())
-      env.log.Error("version damaged", "file", path, "reason", info.error().text);
+      versions->Damaged(path, info.error());
     else if (env.files.Exists(versions->PathOf(info.value().id)))
       versions->complete_[info.value().id] = info.value();
   }
@@ -87,7 +106,7 @@ Result<void> Versions::Save(const VersionInfo& info, const model::Model& model, 
   data::Metadata metadata;
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
-  metadata["format"] = "freshet model 1";
+  metadata["format"] = kModelFormat;
   metadata["model"] = model.config().ToJson();
   metadata["version"] = info.ToJson();
   metadata["step"] = Str(state.optimizer->step());
@@ -107,7 +126,8 @@ Result<void> Versions::Save(const VersionInfo& info, const model::Model& model, 
 Result<void> Versions::SaveVitals(const VersionInfo& info, const std::string& json) {
   TRY(env_.faults.Hit("version.vitals"));
   TRY(base::WriteAtomic(env_.files, VitalsPathOf(info.id), [&](base::OutputFile& file) {
-    return data::WriteTensors(file, {}, {{"version", info.ToJson()}, {"vitals", json}});
+    return data::WriteTensors(file, {},
+                              {{"format", std::string(kVitalsFormat)}, {"version", info.ToJson()}, {"vitals", json}});
   }));
   const std::lock_guard lock(mutex_);
   complete_[info.id] = info;
@@ -130,6 +150,8 @@ std::optional<VersionInfo> Versions::Find(std::uint64_t id) const {
 
 Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& model, State& state) const {
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, PathOf(id)));
+  TRY(CheckFormat(file, kModelFormat, PathOf(id)));
+  TRY(InfoIn(file, PathOf(id), id));
   if (TRY(file.Meta("model")) != model.config().ToJson())
     return Error{Code::kInvalid, Str(PathOf(id), ": is a version of another model; give each model a directory")};
   TRY(model::LoadBlocks(file, Part::kRows, "", state.parameters));
@@ -149,7 +171,10 @@ Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& m
 }
 
 Result<std::string> Versions::LoadVitals(std::uint64_t id) const {
-  return TRY(data::TensorFile::Read(env_.files, VitalsPathOf(id))).Meta("vitals");
+  const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, VitalsPathOf(id)));
+  TRY(CheckFormat(file, kVitalsFormat, VitalsPathOf(id)));
+  TRY(InfoIn(file, VitalsPathOf(id), id));
+  return file.Meta("vitals");
 }
 
 void Versions::Pin(std::uint64_t id, bool pinned) {
@@ -176,9 +201,15 @@ std::uint64_t Versions::NeededFrom(std::uint64_t applied) const {
   return applied;
 }
 
-void Versions::Forget(std::uint64_t id) {
+void Versions::Forget(std::uint64_t id, const Error& why) {
+  Damaged(PathOf(id), why);
   const std::lock_guard lock(mutex_);
   complete_.erase(id);
+}
+
+void Versions::Damaged(const std::string& path, const Error& why) {
+  env_.log.Error("version damaged", "file", path, "reason", why.text, "advice", "another one is used");
+  damaged_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Result<void> Versions::Prune(std::size_t keep) {

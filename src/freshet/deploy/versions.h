@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,7 @@ struct VersionInfo {
 // Threads: any, but Save and SaveVitals of one version by one at a time.
 class Versions {
  public:
+  // kInvalid when a newer program wrote one of them; those that are damaged are not offered.
   static Result<std::unique_ptr<Versions>> Open(const base::Env& env, std::string directory);
 
   Result<void> Save(const VersionInfo& info, const model::Model& model, const State& state,
@@ -39,8 +41,9 @@ class Versions {
   // Complete versions, oldest first.
   std::vector<VersionInfo> list() const;
   std::optional<VersionInfo> Find(std::uint64_t id) const;
-  // Weights and all into `state` (which must be new), with the description as it was. kCorrupt, kNotFound; kInvalid
-  // when it is a version of another model.
+  // Weights and all into `state` (which must be new), with the description as it was. kCorrupt (also when the file
+  // holds another version than its name says), kNotFound; kInvalid when it is a version of another model, or of a newer
+  // format.
   Result<data::Description> Load(std::uint64_t id, const model::Model& model, State& state) const;
   Result<std::string> LoadVitals(std::uint64_t id) const;
   std::string PathOf(std::uint64_t id) const;
@@ -52,17 +55,20 @@ class Versions {
   void Hold(std::uint64_t id, std::uint64_t by);
   // The first record that a replay may need when it begins at `applied`: versions that are held may be relearned from.
   std::uint64_t NeededFrom(std::uint64_t applied) const;
-  // A version that proved damaged is not offered again.
-  void Forget(std::uint64_t id);
+  // A version that proved damaged is named in the log, counted, and not offered again.
+  void Forget(std::uint64_t id, const Error& why);
+  std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }
   // Thins out those that are not pinned or held until `keep` are left, the older the more; the newest always is.
   Result<void> Prune(std::size_t keep);
 
  private:
   Versions(const base::Env& env, std::string directory) : env_(env), directory_(std::move(directory)) {}
   std::string VitalsPathOf(std::uint64_t id) const { return PathOf(id) + ".vitals"; }
+  void Damaged(const std::string& path, const Error& why);
 
   const base::Env env_;
   const std::string directory_;
+  std::atomic<std::uint64_t> damaged_{0};
   mutable std::mutex mutex_;  // guards everything below
   std::map<std::uint64_t, VersionInfo> complete_;
   std::map<std::uint64_t, std::uint64_t> held_;  // by the record that needs it
