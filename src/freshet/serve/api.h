@@ -68,7 +68,7 @@ class Api {
   void Metadata(Exchange& exchange, ServedModel& model, const std::string& version);
   void ServerCall(Exchange& exchange, std::string_view path);
   std::string MetricsText();
-  bool MayRegister(const std::string& path) const;
+  Result<std::vector<std::string>> DatasetFiles(const std::string& path) const;
   void Count(std::string_view route, std::string_view method, int status);
 
   const ApiOptions options_;

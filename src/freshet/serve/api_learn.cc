@@ -96,17 +96,30 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
       feedback.owner);
 }
 
-// A file below one of the roots, without a way out of it: neither by its name nor by a link.
-bool Api::MayRegister(const std::string& path) const {
+// The regular files that a path or a pattern names, without links: each below one of the roots, by its name and after
+// links have been followed. A pipe would never end, and a folder is not a file of a format.
+Result<std::vector<std::string>> Api::DatasetFiles(const std::string& path) const {
   const auto below = [this](const std::string& name) {
     return std::any_of(options_.dataset_roots.begin(), options_.dataset_roots.end(), [&](const std::string& root) {
       return name.size() > root.size() + 1 && name.starts_with(root) && name[root.size()] == '/';
     });
   };
-  if (path.find("..") != std::string::npos || !below(path)) return false;
-  std::error_code missing;  // then opening it says so
-  const auto real = std::filesystem::weakly_canonical(path, missing);
-  return missing || below(real.string());
+  const Error outside{Code::kBadInput, Str("path ", Quoted(path),
+                                           ": expected a file below a directory that the "
+                                           "server was given by --datasets")};
+  if (path.find("..") != std::string::npos || !below(path)) return outside;
+  std::vector<std::string> files;
+  for (const std::string& name : TRY(files_.Glob(path))) {
+    std::error_code error;
+    const std::string real = std::filesystem::canonical(name, error).string();
+    if (error || !below(real)) return outside;
+    if (!std::filesystem::is_regular_file(real, error))
+      return Error{Code::kBadInput, Str("path ", Quoted(path), ": ", Quoted(name),
+                                        " is no regular file, expected one; name the files of a ",
+                                        "folder by a pattern such as 'folder/*.csv'")};
+    files.push_back(real);
+  }
+  return files;
 }
 
 void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_view) {
@@ -139,11 +152,7 @@ void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_
       deployment.PostPin(TRY(VersionOf(request.version)), request.pinned, done);
     } else {
       const DatasetRequest request = TRY(ParseDataset(body));
-      if (!MayRegister(request.path))
-        return Error{Code::kBadInput, Str("path ", Quoted(request.path),
-                                          ": expected a file below a directory that the "
-                                          "server was given by --datasets")};
-      deployment.PostDataset(request.path, done);
+      deployment.PostDataset(TRY(DatasetFiles(request.path)), done);
     }
     return {};
   };

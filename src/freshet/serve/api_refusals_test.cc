@@ -219,6 +219,12 @@ std::vector<Refused> BadSteering() {
        "expected a file below a directory that the server was given"},
       {"a data set by a detour", Steer("datasets", R"({"path":"ROOT/../secret.csv"})"), 400, "expected a file below"},
       {"a data set by a link", Steer("datasets", R"({"path":"ROOT/link.csv"})"), 400, "expected a file below"},
+      {"a data set by a pattern that meets a link", Steer("datasets", R"({"path":"ROOT/*nk.csv"})"), 400,
+       "expected a file below"},
+      {"a data set through a folder that is a link", Steer("datasets", R"({"path":"ROOT/el*/secret.csv"})"), 400,
+       "expected a file below"},
+      {"a pipe as a data set", Steer("datasets", R"({"path":"ROOT/pipe.csv"})"), 400, "is no regular file"},
+      {"a folder as a data set", Steer("datasets", R"({"path":"ROOT/folder"})"), 400, "is no regular file"},
       {"a data set beside a root", Steer("datasets", R"({"path":"ROOT-more/a.csv"})"), 400, "expected a file below"},
       {"a root as a data set", Steer("datasets", R"({"path":"ROOT"})"), 400, "expected a file below"},
       {"a data set with a NUL", Steer("datasets", R"({"path":"ROOT/a\u0000.csv"})"), 400, "expected a text"},
@@ -330,6 +336,9 @@ class ApiRefusals : public testing::Test {
     outside_.Write("secret.csv", "1,2,3,yes\n");
     outside_.Write("root/wrong.csv", "a,b\n1,2\n");
     std::filesystem::create_symlink(outside_ / "secret.csv", outside_ / "root/link.csv");
+    std::filesystem::create_symlink(outside_.path(), outside_ / "root/elsewhere");
+    std::filesystem::create_directory(outside_ / "root/folder");
+    CHECK(mkfifo((outside_ / "root/pipe.csv").c_str(), 0600) == 0);
     return std::filesystem::canonical(outside_ / "root").string();
   }
 

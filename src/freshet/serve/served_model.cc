@@ -96,6 +96,13 @@ ServedModel::ServedModel(std::string name, std::unique_ptr<deploy::Deployment> d
       learned_(metrics.gauge("freshet_history_samples", Str("model=\"", name_, "\""),
                              "Observations that iterations can draw from.")),
       quality_gauges_(metrics, name_),
+      damaged_(metrics.total("freshet_damaged_places_total", Str("model=\"", name_, "\""),
+                             "Places of the journal, data sets and versions that were found damaged.")),
+      set_aside_(
+          metrics.total("freshet_set_aside_samples_total", Str("model=\"", name_, "\""),
+                        "Observations that were not learned since the start: their loss was beyond all bounds.")),
+      read_only_(metrics.gauge("freshet_read_only", Str("model=\"", name_, "\""),
+                               "1 while no observation is taken, since the disk failed to keep what was written.")),
       last_buckets_(DurationBounds().size() + 1, 0),
       last_tick_(clock.Now()) {}
 
@@ -156,6 +163,9 @@ Moment ServedModel::Tick() {
   iterations_.Set(static_cast<double>(stats.iterations));
   drifts_.Set(static_cast<double>(stats.drifts));
   learned_.Set(static_cast<double>(stats.history));
+  damaged_.Set(static_cast<double>(stats.damaged_places));
+  set_aside_.Set(static_cast<double>(stats.set_aside));
+  read_only_.Set(stats.read_only ? 1 : 0);
   steps_.Add(stats.iteration_rows - last_steps_);
   samples_.Add(stats.learned - std::min(stats.learned, last_samples_));
   last_steps_ = stats.iteration_rows;
@@ -225,6 +235,8 @@ std::string ServedModel::StatsJson() const {
                       {"sequence", s.sequence},
                       {"journal_bytes", s.journal_bytes},
                       {"damaged_places", s.damaged_places},
+                      {"set_aside", s.set_aside},
+                      {"read_only", s.read_only},
                       {"sampling_rate", s.sampling_rate},
                       {"scheduler", s.scheduler},
                       {"converged", s.converged},

@@ -70,6 +70,7 @@ class ServedModel {
   base::Histogram& duration_;
   base::Gauge &version_gauge_, &published_, &recent_, &mean_, &loss_, &buffered_, &iterations_, &drifts_, &learned_;
   QualityGauges quality_gauges_;
+  base::Gauge &damaged_, &set_aside_, &read_only_;
 
   // Tick's.
   std::vector<std::uint64_t> last_buckets_;
