@@ -177,6 +177,20 @@ TEST_F(FailingSync, ARepairNeedsNoNewRecord) {
   ASSERT_NO_FATAL_FAILURE(ExpectAll());
 }
 
+TEST_F(FailingSync, NothingIsLostByAProcessThatEndsWhileItWritesAgain) {
+  Open();
+  ASSERT_TRUE(Commit(4));
+  disk_.syncs_fail = true;
+  EXPECT_FALSE(Sync());
+  disk_.syncs_fail = false;
+  ASSERT_TRUE(place_.faults.Arm("journal.written_again:1:error").ok());
+  EXPECT_FALSE(Commit());
+  EXPECT_EQ(place_.disk.Glob("/journal/*.draft").value().size(), 1u);
+  Open();
+  EXPECT_FALSE(place_.disk.Glob("/journal/*.draft").ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+}
+
 TEST_F(FailingSync, AnEndThatAnEarlierProcessWroteAndThatCannotBeSyncedNeedsARestart) {
   Open();
   ASSERT_TRUE(Commit(3));

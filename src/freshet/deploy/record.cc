@@ -172,6 +172,9 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   const Error damaged{Code::kCorrupt, "a packed row does not hold together"};
   Cursor cursor(payload);
   const auto flags = cursor.Take<std::uint8_t>();
+  if (flags >= 2 * kOwner)
+    return Error{Code::kInvalid,
+                 "a packed row has parts that this program does not know; use the freshet that wrote it"};
   note.time = cursor.Take<std::int64_t>();
   const auto label = cursor.Take<float>();
   const auto weight = flags & kWeighted ? cursor.Take<float>() : 1.0f;

@@ -184,5 +184,19 @@ TEST(PackedNames, ComeBackAsTheyWereOrAreRefused) {
   EXPECT_FALSE(UnpackNames(bytes + "x").ok());
 }
 
+TEST(PackedRow, IsRefusedWhenALaterProgramAddedToIt) {
+  base::Random random(1, "row");
+  Packed packed(random);
+  for (const int flag : {64, 128}) {
+    std::string bytes = packed.bytes;
+    bytes[0] = static_cast<char>(bytes[0] | flag);
+    data::Rows rows;
+    rows.width = packed.rows.width;
+    rows.ClearRows();
+    Note note;
+    EXPECT_EQ(UnpackRow(bytes, rows, note).error().code, Code::kInvalid);
+  }
+}
+
 }  // namespace
 }  // namespace freshet::deploy
