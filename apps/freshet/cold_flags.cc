@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/ratings_columns.h"
 #include "model_flags.h"
 
 namespace freshet::cli {
@@ -117,6 +118,7 @@ Result<model::TrainedModel> ColdFlags::Make(base::Files& files, base::Log& log, 
   if (kind == "factorization") {
     description.format = "ratings";
     description.delimiter = "::";
+    description.columns = data::RatingsColumns();
     description.dictionaries.resize(2);
   } else if (!columns.empty()) {
     TRY(DescribeTable(TRY(ParseColumns(columns)), description));

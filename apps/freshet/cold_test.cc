@@ -62,6 +62,20 @@ TEST_F(ColdModel, LearnsATableWithCategoriesItMeetsByAndBy) {
   EXPECT_EQ(reply.json["outputs"][0], scores);
 }
 
+TEST_F(ColdModel, MayBeOfRatings) {
+  Server server(scratch_, {"--cold", "films", "--kind", "factorization", "-k", "4", "--state", "state"});
+  ASSERT_TRUE(server.up()) << server.Wait().err;
+  const Json pair = {Tensor("user", "BYTES", {"ann", "bob"}), Tensor("item", "BYTES", {"Alien", "Brazil"})};
+  const Reply taught =
+      server.Post("/v2/models/films/learn", serve::Inputs({pair[0], pair[1], Tensor("labels", "FP32", {5, 3})}));
+  ASSERT_EQ(taught.status, 200) << taught.body;
+  server.SettledStats("films", 2);
+  const Reply reply = server.Post("/v2/models/films/infer", serve::Inputs({pair[0], pair[1]}));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.json["outputs"][0]["data"].size(), 2u);
+  EXPECT_EQ(server.Stop().code, 0);
+}
+
 TEST_F(ColdModel, MayBeAPerceptron) {
   Server server(scratch_, {"--cold", "rings", "--kind", "mlp", "--hidden", "16", "--features", "2", "--classes",
                            "inner,middle,outer", "--optimizer", "adam"});

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "data/ratings_columns.h"
 
 namespace freshet::data {
 namespace {
@@ -196,6 +197,7 @@ Result<Description> Description::Load(const TensorFile& file) {
       if (!ParseKind(column.at("kind"), kColumnKinds, kind)) return corrupt("unknown kind of column");
       d.columns.push_back({Decode(column.at("name"), encoding), kind});
     }
+    if (d.format == "ratings" && d.columns.empty()) d.columns = RatingsColumns();  // cold models once named none
     d.index_base = Whole<int>(json.at("index_base"));
     d.bits = Whole<int>(json.at("bits"));
     if (!ParseKind(json.at("labels").at("kind"), kLabelKinds, d.labels.kind)) return corrupt("unknown kind of label");

@@ -11,6 +11,7 @@
 #include "data/format.h"
 #include "data/lines.h"
 #include "data/number.h"
+#include "data/ratings_columns.h"
 
 namespace freshet::data {
 namespace {
@@ -232,8 +233,7 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
                                       ", expected a user, an item, a number and "
                                       "perhaps a timestamp between ",
                                       Quoted(description.delimiter))};
-  description.columns = {
-      {"user", Column::Kind::kCategory}, {"item", Column::Kind::kCategory}, {"rating", Column::Kind::kLabel}};
+  description.columns = RatingsColumns();
   if (fields == kMostFields) description.columns.push_back({"timestamp", Column::Kind::kTime});
   description.labels.kind = Labels::Kind::kReal;
   description.dictionaries.resize(2);

@@ -312,6 +312,26 @@ TEST(Description, ReadsNamesThatEarlierProgramsWroteByteByByte) {
   EXPECT_EQ(loaded.value().columns[0].name, "gro\xc3\x9f");
 }
 
+TEST(Description, OfALaterProgramIsNotTakenForDamaged) {
+  std::string json = WithNames("a", "b").ToJson();
+  json.replace(json.find("\"version\":1"), 11, "\"version\":99");
+  const auto loaded = Description::Load(TensorFile::Parse(Written({}, {{"input", json}}), "file").value());
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().code, Code::kInvalid);
+}
+
+TEST(Description, OfRatingsHasTheirColumnsWhereAnEarlierProgramNamedNone) {
+  Description description;
+  description.format = "ratings";
+  description.delimiter = "::";
+  description.labels.kind = Labels::Kind::kReal;
+  description.dictionaries.resize(2);
+  const auto loaded = Reloaded(description);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  ASSERT_EQ(loaded.value().columns.size(), 3u);
+  EXPECT_EQ(loaded.value().columns[0].name, "user");
+}
+
 TEST(Description, KeepsTheDecimalCommaAndDates) {
   Description description = WithNames("a", "b");
   EXPECT_NE(description.ToJson().find("\"version\":1"), std::string::npos);
