@@ -14,7 +14,7 @@ OUT = pathlib.Path("out/paper")
 HEAD = ("method", "mean error", "at the end", "steps", "train s", "iterations", "longest", "against velox", "fewer steps")
 SETS = (("movielens-100k", "MovieLens 100k"), ("movielens-1m", "MovieLens 1M, timestamped part"), ("adult", "Adult"),
         ("covtype", "Cover type, shuffled"), ("covtype-file-order", "Cover type, file order"), ("sea", "SEA"),
-        ("higgs", "Higgs, 7,000 rows"), ("url-like", "URL-like, made up"), ("mnist", "MNIST, softmax"),
+        ("higgs", "Higgs, 7,000 rows"), ("url-like", "URL-like, made up"), ("mnist", "MNIST, perceptron"),
         ("w8a", "w8a, shuffled"), ("ijcnn1", "ijcnn1, shuffled"), ("phishing", "Phishing, shuffled"),
         ("weather", "Weather, in order of time"), ("untouched", "KDD Cup 99"))
 
@@ -88,7 +88,8 @@ def settings(name):
     s = load(name)["settings"]
     seeds = len({run["seed"] for run in load(name)["runs"]})
     few = f" {seeds} seed{'' if seeds == 1 else 's'} instead of ten." if seeds != 10 else ""
-    return (f"rate {s['rate']}, l2 {s['l2']}, {s['initial-epochs']} initial epochs, retrainings of {s['retrain-epochs']}, "
+    tuned = "Tuned on the first tenth" if s["tune"] == "true" else "Not tuned"
+    return (f"{tuned}: rate {s['rate']}, l2 {s['l2']}, {s['initial-epochs']} initial epochs, retrainings of {s['retrain-epochs']}, "
             f"{s['recipe'].strip(chr(34))} iterations every {s['buffer']} rows.{few}")
 
 
@@ -156,7 +157,7 @@ def document(path):
             elif name.startswith("sweep:"):
                 body = sweep(name[6:])
             else:
-                body = f"Tuned on the first tenth: {settings(name)}\n\n{markdown(HEAD, rows(name))}"
+                body = f"{settings(name)}\n\n{markdown(HEAD, rows(name))}"
         except FileNotFoundError:
             print(f"no result for {name}; its table stays as it is", file=sys.stderr)
             return match.group(0)
