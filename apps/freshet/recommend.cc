@@ -46,8 +46,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
       return Error{Code::kNotFound,
                    Str("user ", Quoted(user), " is not in the model; it knows ", user_names.size(), " users")};
   }
-  // What each user has rated already, from the ratings given.
+  // What each user has rated already: what the model was trained on, and the ratings given.
   std::vector<std::vector<std::uint32_t>> seen(users.size());
+  for (const auto& [user, item] : trained.rated.pairs())
+    for (std::size_t u = 0; u < numbers.size(); ++u)
+      if (user == numbers[u]) seen[u].push_back(item);
   if (!input.data.empty()) {
     input.reader.grow = false;
     input.reader.labelled = false;
@@ -78,7 +81,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 extern const Verb kRecommend = {
     "recommend", "the best items for a user that they have not rated", "-i MODEL --user ID [RATINGS…]",
-    "  freshet recommend -i movies.model --user 42 -n 5 ratings.dat    leaves out what ratings.dat says 42 has rated\n"
+    "  freshet recommend -i movies.model --user 42 -n 5               leaves out what it was trained on\n"
+    "  freshet recommend -i movies.model --user 42 -n 5 newer.dat     and what newer.dat says 42 has rated\n"
     "  freshet recommend -i movies.model --user 42 --user 7 --json\n",
     Run};
 

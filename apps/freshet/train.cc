@@ -342,6 +342,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
       return Error{Code::kInvalid, Str("--no-scale-target: ", flags.from,
                                        " has learned scaled numbers and goes on with them; leave out one of the two")};
     start.weights = &earlier->parameters;
+    start.rated = &earlier->rated;
     flags.learning.model = earlier->model->config().kind;
     flags.learning.loss = earlier->model->config().loss;
   }
@@ -393,7 +394,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
   if (!flags.out.empty()) {
     TRY(model::SaveModel(door.files, flags.out, *outcome.model, *outcome.parameters, outcome.description,
-                         {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}}));
+                         {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}},
+                         outcome.rated));
   }
   if (outcome.topology.chosen == "measured" || !outcome.topology.usual)  // for whoever repeats this run
     flags.workers.algorithm_table = outcome.topology.table;

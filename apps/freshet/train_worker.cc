@@ -79,6 +79,8 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   train::TrainOptions options = OptionsOf(door, start);
   options.trace = trace;
   options.learn_moments = !surveyed && !own;
+  if (start.rated != nullptr) outcome.rated = *start.rated;
+  if (start.config.kind == "factorization" && start.whole) options.rated = &outcome.rated;
   if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
   std::unique_ptr<strategy::Strategy> strategy;
   if (collectives != nullptr) {

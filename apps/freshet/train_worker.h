@@ -35,6 +35,7 @@ struct Outcome {
   std::optional<optimize::Parameters> parameters;
   data::Description description;
   train::Report report;
+  model::Rated rated;  // of a factorization
   std::optional<train::Evaluation> test;
   std::vector<WorkerLine> workers;
   Topology topology;
@@ -48,6 +49,7 @@ struct Start {
   data::Description description = {};
   model::ModelConfig config = {};
   const optimize::Parameters* weights = nullptr;  // of an earlier model
+  const model::Rated* rated = nullptr;            // likewise
   std::string fingerprint = {}, inputs = {};      // what must be the same when a run is resumed
   bool whole = true;
   std::uint64_t batch = 1;

@@ -166,7 +166,7 @@ class Deployment {
   Result<void> Close();
 
   Publisher::Reading Read(int slot) const { return models_->Read(slot); }
-  // Items that a user has rated, of a factorization: those that the log tells of.
+  // Items that a user has rated, of a factorization: what the log tells of, and the model it began with.
   std::vector<std::uint32_t> SeenBy(std::uint32_t user) const { return seen_.Of(user); }
   Stats stats() const;
   // Of a classifier that serves (readers > 0), by window; of others none. Costs tens of microseconds.
@@ -187,6 +187,7 @@ class Deployment {
   Result<void> CheckEnd(std::uint64_t known) const;
   Result<void> OpenPending();
   Result<void> RecoverIds();
+  void RecoverRated(const model::TrainedModel& start);
   void RecoverPrediction(const Record& record, Note& note);
   std::string SaveVitals() const;
   Result<void> LoadVitals(std::uint64_t version, const std::string& json);

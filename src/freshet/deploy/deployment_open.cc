@@ -68,6 +68,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
     TRY(Recover(applied_));
     TRY(RecoverIds());
   }
+  if (recommends()) RecoverRated(start);
   applied_ = log_->next_sequence();
   NamesAreLogged();
   TRY(models_->Publish(applied_ - 1));
@@ -250,6 +251,21 @@ Result<void> Deployment::AdoptAgain(const std::string& file, std::uint64_t first
   if (adopted.error().code != Code::kCorrupt && adopted.error().code != Code::kNotFound) return adopted;
   journal_->PassOverDataset(path, first, rows, adopted.error());
   return {};
+}
+
+// What the model had been trained on before it was deployed. By name: what is deployed now may number them otherwise.
+void Deployment::RecoverRated(const model::TrainedModel& start) {
+  const auto numbers = [&](std::size_t d) {
+    const data::Dictionary& then = start.description.dictionaries[d];
+    std::vector<std::uint32_t> now(then.size());
+    for (std::uint32_t n = 0; n < then.size(); ++n) now[n] = models_->description().dictionaries[d].Find(then.Name(n));
+    return now;
+  };
+  if (start.rated.empty()) return;
+  const std::vector<std::uint32_t> users = numbers(0), items = numbers(1);
+  for (const auto& [user, item] : start.rated.pairs())
+    if (user < users.size() && item < items.size() && users[user] != data::kUnseen && items[item] != data::kUnseen)
+      seen_.Add(users[user], items[item]);
 }
 
 std::string Deployment::SaveVitals() const {

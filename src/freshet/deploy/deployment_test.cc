@@ -84,5 +84,31 @@ TEST(Deployment, ReportsDriftWhateverTheMethodAndLeavesAloneWhatDoesNotLearn) {
   }
 }
 
+TEST(Deployment, KnowsWhatWasRatedBeforeItWasDeployed) {
+  World world;
+  const auto start = [&](std::vector<std::string> users) {
+    model::TrainedModel ratings = world.Ratings();
+    for (const std::string& user : users) ratings.description.dictionaries[0].Add(user);
+    for (const std::string item : {"i1", "i2", "i3"}) ratings.description.dictionaries[1].Add(item);
+    ratings.rated = model::Rated::Unpack(std::string("\x02\x00\x02\x01\x01", 5)).value();
+    return ratings;
+  };
+  Deployment::Doors doors;
+  doors.readers = 1;
+  const auto seen = [](const Deployment& deployment, const std::string& user) {
+    return deployment.SeenBy(deployment.models().description().dictionaries[0].Find(user));
+  };
+  {
+    const auto deployment = world.Open(world.Options("a"), start({"ann", "bob"}), doors).value();
+    EXPECT_EQ(seen(*deployment, "ann"), (std::vector<std::uint32_t>{0, 2}));
+    EXPECT_EQ(seen(*deployment, "bob"), (std::vector<std::uint32_t>{1}));
+    world.SendMany(*deployment, 0, 10);
+  }
+  // Also after a restart, and by name: the file may have been made anew.
+  const auto deployment = world.Open(world.Options("a"), start({"bob", "nobody"}), doors).value();
+  EXPECT_EQ(seen(*deployment, "bob"), (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_TRUE(seen(*deployment, "ann").empty());
+}
+
 }  // namespace
 }  // namespace freshet::deploy

@@ -22,6 +22,11 @@ class SeenItems {
       items_[user].push_back(item);
     }
   }
+  void Add(std::uint32_t user, std::uint32_t item) {
+    const std::lock_guard lock(mutex_);
+    if (user >= items_.size()) items_.resize(user + 1);
+    items_[user].push_back(item);
+  }
   std::vector<std::uint32_t> Of(std::uint32_t user) const {
     const std::lock_guard lock(mutex_);
     return user < items_.size() ? items_[user] : std::vector<std::uint32_t>();

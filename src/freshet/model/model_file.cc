@@ -1,6 +1,11 @@
 #include "model/model_file.h"
 
 namespace freshet::model {
+namespace {
+
+constexpr char kRated[] = "rated";  // the tensor with what was rated
+
+}  // namespace
 
 void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
                std::vector<data::Tensor>& tensors) {
@@ -43,13 +48,15 @@ Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::stri
 
 Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
                        const optimize::Parameters& parameters, const data::Description& description,
-                       data::Metadata metadata) {
+                       data::Metadata metadata, const Rated& rated) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   metadata["format"] = "freshet model 1";
   metadata["model"] = model.config().ToJson();
   AddBlocks(parameters, Part::kRows, "", tensors);
   description.Save(metadata, tensors, storage);
+  const std::string packed = rated.Pack();
+  if (!packed.empty()) tensors.push_back({kRated, data::DType::kU8, {packed.size()}, std::as_bytes(std::span(packed))});
   return base::WriteAtomic(files, path,
                            [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
 }
@@ -59,7 +66,17 @@ Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& m
   auto parameters = TRY(model->NewParameters(memory));
   TRY(LoadBlocks(file, Part::kRows, "", parameters));
   auto description = TRY(data::Description::Load(file));
-  return TrainedModel{std::move(model), std::move(parameters), std::move(description), file.metadata()};
+  Rated rated;
+  if (file.Find(kRated) != nullptr) {
+    const auto bytes = TRY(file.Values<std::uint8_t>(kRated));
+    rated = TRY(Rated::Unpack({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+    const auto& names = description.dictionaries;
+    for (const auto& [user, item] : rated.pairs())
+      if (names.size() != 2 || user >= names[0].size() || item >= names[1].size())
+        return Error{Code::kCorrupt, Str("user ", user, " has rated item ", item, ", and there are no such names")};
+  }
+  return TrainedModel{std::move(model), std::move(parameters), std::move(description), file.metadata(),
+                      std::move(rated)};
 }
 
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory) {

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "data/description.h"
 #include "model/model.h"
+#include "model/rated.h"
 
 namespace freshet::model {
 
@@ -15,13 +16,14 @@ struct TrainedModel {
   optimize::Parameters parameters;
   data::Description description;
   data::Metadata metadata;  // what else the file says: version, rows trained on, …
+  Rated rated{};            // factorizations: by whom, of what it was trained on; may be empty
 };
 
 // Writes a model file: safetensors, the blocks by name, with the model's and the input's description as metadata.
 // Atomic: the old file stays whole until the new one is on the disk.
 Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
                        const optimize::Parameters& parameters, const data::Description& description,
-                       data::Metadata metadata);
+                       data::Metadata metadata, const Rated& rated = {});
 
 // kCorrupt with the reason for a damaged, truncated or foreign file.
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);

@@ -82,6 +82,23 @@ TEST_F(ModelFileTest, EveryKindComesBackAsItWas) {
   }
 }
 
+TEST_F(ModelFileTest, RemembersWhoHasRatedWhat) {
+  const Trained trained = MakeTrained({"factorization", "squared"}, 1);
+  const auto rated = Rated::Unpack(std::string("\x01\x00\x00\x01\x00", 5));  // users 0 and 2
+  ASSERT_TRUE(
+      SaveModel(files_, scratch_ / "m", *trained.model, trained.parameters, trained.description, {}, rated.value())
+          .ok());
+  EXPECT_EQ(LoadModel(files_, scratch_ / "m", memory_).value().rated.pairs(),
+            (std::vector<Rated::Pair>{{0, 0}, {2, 0}}));
+  ASSERT_TRUE(Save(files_, trained, scratch_ / "m").ok());
+  EXPECT_TRUE(LoadModel(files_, scratch_ / "m", memory_).value().rated.empty());
+  const auto unknown = Rated::Unpack(std::string("\x01\x01", 2));  // there is one item
+  ASSERT_TRUE(
+      SaveModel(files_, scratch_ / "m", *trained.model, trained.parameters, trained.description, {}, unknown.value())
+          .ok());
+  EXPECT_EQ(LoadModel(files_, scratch_ / "m", memory_).error().code, Code::kCorrupt);
+}
+
 TEST_F(ModelFileTest, SavesTheWeightsAloneWhateverLiesBesideThem) {
   const Kind kind{"linear", "logistic"};
   const Trained trained = MakeTrained(kind, 1);

@@ -49,7 +49,8 @@ struct Outcome {
   std::optional<Report> report;
   std::vector<std::vector<float>> weights;
   std::string description;
-  int told = 0;  // times that progress was told
+  std::string rated;  // packed, of a factorization that was trained alone
+  int told = 0;       // times that progress was told
 
   bool ok() const { return !error.has_value(); }
   Code code() const { return error->code; }
@@ -133,10 +134,13 @@ class Bench {
       if (told && ++outcome.told == plan.stop_at) stop = true;
       if (plan.train.progress) plan.train.progress(progress);
     };
+    model::Rated rated;
+    if (model->config().kind == "factorization" && collectives == nullptr) options.rated = &rated;
     auto report = plan.by_lbfgs
                       ? TrainByLbfgs(env, options, *model, parameters, description, *source, plan.optimizer.l2)
                       : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
     for (std::size_t b = 0; b < parameters.blocks(); ++b) outcome.weights.push_back(parameters.Gather(b));
+    outcome.rated = rated.Pack();
     outcome.description = description.ToJson();
     for (const auto& dictionary : description.dictionaries) outcome.description += dictionary.Serialize();
     const std::vector<double> moments = description.moments.Save();

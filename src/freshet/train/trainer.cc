@@ -106,6 +106,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   s.workspace.goes_on = options_.batch > 1 ? [this] { return GoesOn(); } : std::function<bool()>();
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
+  const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
   s.started = s.checkpointed = s.told = env_.clock.Now();
   s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
@@ -164,6 +165,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     TRY(EvaluateHeldOut(source));
     s.report.held_out_losses.pop_back();
   }
+  if (options_.rated != nullptr && resumed) TRY(CollectRated(source));
   s.report.progressive = s.progressive;
   return std::move(s.report);
 }
@@ -222,6 +224,7 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
   if (s.writer) TRY(s.writer->Append(rows));
+  if (options_.rated != nullptr && s.epoch == 0) options_.rated->Add(rows.batch());
   if (description_.standardise && s.epoch == 0 && options_.learn_moments)
     Standardise(description_.moments, rows);
   else if (description_.standardise)

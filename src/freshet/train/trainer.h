@@ -13,6 +13,7 @@
 #include "data/prefetch.h"
 #include "data/source.h"
 #include "model/model.h"
+#include "model/rated.h"
 #include "strategy/strategy.h"
 #include "train/evaluation.h"
 #include "train/window.h"
@@ -64,6 +65,7 @@ struct TrainOptions {
   std::string inputs;                      // what is read, a line for each file; likewise
   // After every block, and within one every half second; called from training threads, one at a time.
   std::function<void(const Progress&)> progress;
+  model::Rated* rated = nullptr;            // gets the ratings that the first epoch reads; null: nobody wants to know
   const std::atomic<bool>* stop = nullptr;  // set: checkpoint and return kStopped
 };
 
@@ -167,6 +169,7 @@ class Trainer {
   Result<void> StopTogether(const Result<void>& mine);
   Result<void> DriveAll(data::RowSource& source, const data::BlockWork& work);
   Result<void> CollectHeldRatings(data::RowSource& source);
+  Result<void> CollectRated(data::RowSource& source);
   Result<void> SaveCheckpoint();
   Result<void> SaveForAll(const std::vector<double>& seen, std::uint64_t rows);
   Result<bool> LoadCheckpoint();

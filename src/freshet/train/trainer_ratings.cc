@@ -104,4 +104,14 @@ Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
   return {};
 }
 
+// All ratings, where a resumed run has not read them all in its first epoch.
+Result<void> Trainer::CollectRated(data::RowSource& source) {
+  source.Permute(0);
+  TRY(source.Seek({}));
+  return data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+    options_.rated->Add(rows.batch());
+    return {};
+  });
+}
+
 }  // namespace freshet::train

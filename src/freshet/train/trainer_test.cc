@@ -209,7 +209,9 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
       ++stops;
     }
     plan.stop_at = 0;
-    ExpectSame(bench.Run(plan), whole);
+    const Outcome resumed = bench.Run(plan);
+    ExpectSame(resumed, whole);
+    EXPECT_EQ(resumed.rated, whole.rated);
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GE(stops, tries - 1);
@@ -257,6 +259,7 @@ TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedOverRatings) {
       plan.train.epochs = in_parts ? 3 : 6;
       plan.train.patience = held_out ? 2 : 0;
       StopEverywhereAndGoOn(bench_, plan);
+      EXPECT_GT(model::Rated::Unpack(bench_.Run(plan).rated).value().pairs().size(), 300u);  // few are rated twice
     }
 }
 
