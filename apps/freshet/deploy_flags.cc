@@ -22,7 +22,7 @@ std::string ByRecipe(Get get) {
 
 }  // namespace
 
-void DeployFlags::Register(base::Settings& settings) {
+void RegisterIterations(base::Settings& settings, std::string& recipe, deploy::DeploymentOptions& options) {
   using Options = deploy::DeploymentOptions;
   using Traits = base::Settings::Traits;
   auto recipes = deploy::RecipeNames();
@@ -52,6 +52,11 @@ void DeployFlags::Register(base::Settings& settings) {
       [](const Options& o) { return o.drift_keep; });
   add("drift-forget", &options.drift_forget, "after a drift: draw only rows that came since", {},
       [](const Options& o) { return o.drift_forget ? "yes" : "no"; });
+}
+
+void DeployFlags::Register(base::Settings& settings) {
+  RegisterIterations(settings, recipe, options);
+  deploy::DataOptions& data = options.data;
   settings.Add("adaptive", &data.rate.adaptive, "after a drift: lower the sampling rate for a while");
   settings.Add("half-life", &data.sampler.half_life,
                "share of the past after which a row counts half (samplers recent and hard)", {.value = "X"});

@@ -7,7 +7,10 @@
 
 namespace freshet::cli {
 
-// The flags about iterations that replay and serve share. What is not given follows from a recipe for the model.
+// The flags about iterations that replay and serve share: the recipe, and what it settles unless they are given.
+void RegisterIterations(base::Settings& settings, std::string& recipe, deploy::DeploymentOptions& options);
+
+// Those of serve. What is not given follows from a recipe for the model.
 struct DeployFlags {
   deploy::DeploymentOptions options;
   std::string recipe = "auto";

@@ -3,6 +3,7 @@
 #include "chart.h"
 #include "deploy/recipe.h"
 #include "deploy/replay_tune.h"
+#include "deploy_flags.h"
 #include "input_flags.h"
 #include "model_flags.h"
 #include "replay_view.h"
@@ -31,8 +32,6 @@ void ReplayFlags::Register(base::Settings& settings) {
   deploy::DeploymentOptions& deployment = replay.deployment;
   replay.initial_epochs = 0;
   deployment.schedule.max_buffer_size = 0;
-  auto recipes = deploy::RecipeNames();
-  recipes.insert(recipes.begin(), "auto");
   settings.Group("Result");
   settings.Add("json", &json, "results as one JSON object, with curves");
   settings.Add("curve", &curve, "draw the errors over time into this SVG file, and below the results",
@@ -62,25 +61,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Add("method", &method, "one method alone", {.value = "NAME", .choices = deploy::MethodNames()});
   settings.Add("buffer", &deployment.schedule.max_buffer_size,
                "continuous: arrivals from one iteration to the next (0: a two-hundredth of all)", {.value = "N"});
-  settings.Add("recipe", &recipe, "continuous: what the settings below are unless given (auto: by the model)",
-               {.value = "NAME", .choices = recipes});
-  settings.Add("sampler", &deployment.data.sampler.kind, "how rows of the past are chosen",
-               {.value = "NAME", .choices = deploy::Sampler::Kinds()});
-  settings.Add("per-arrival", &deployment.data.per_arrival,
-               "rows of the past in an iteration for each arrival before it", {.value = "X", .least = 0});
-  settings.Add("sampling-rate", &deployment.data.rate.rate, "and rows as a share of the past",
-               {.value = "X", .least = 0, .most = 1});
-  settings.Add("sample-rows", &deployment.data.most_sample, "at most so many rows of the past (0: no limit)",
-               {.value = "N"});
-  settings.Add("buffer-share", &deployment.data.buffer_share, "share of the arrivals before an iteration that join it",
-               {.value = "X", .least = 0, .most = 1});
-  settings.Add("iteration-scale", &deployment.iteration_scale, "learning rate of iterations, as a multiple",
-               {.value = "X", .least = 0});
-  settings.Add("drift", &deployment.drift, "detector of drift",
-               {.value = "NAME", .choices = deploy::DriftDetector::Kinds()});
-  settings.Add("drift-keep", &deployment.drift_keep, "after a drift: what is left of the optimizer's sums",
-               {.value = "X", .least = 0, .most = 1});
-  settings.Add("drift-forget", &deployment.drift_forget, "after a drift: draw only rows that came since");
+  RegisterIterations(settings, recipe, deployment);
   settings.Add("drift-answer", &answers, "who does so", {.value = "WHO", .choices = {"continuous", "all"}});
   settings.Add("adaptive", &deployment.data.rate.adaptive, "after a drift: lower the sampling rate for a while");
   settings.Add("half-life", &deployment.data.sampler.half_life,
