@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace freshet::deploy {
@@ -65,11 +66,9 @@ void ClassQuality::AddTo(Window& window, double rows, std::span<const float> pre
   if (window.weight > kLarge) Rescale(window, 1 / window.weight);
 }
 
-// Every sum, in an order that does not change.
+// Every sum of weights, in an order that does not change.
 template <class Each>
 void ClassQuality::ForEachSum(Window& window, const Each& each) {
-  each(window.rows);
-  each(window.loss);
   for (Counts& counts : window.counts)
     for (float* const sum : {&counts.own, &counts.called, &counts.both}) each(*sum);
   for (auto& bin : window.calibration)
@@ -80,8 +79,8 @@ void ClassQuality::ForEachSum(Window& window, const Each& each) {
 }
 
 void ClassQuality::Rescale(Window& window, double by) {
-  ForEachSum(window, [&](auto& sum) { sum = static_cast<std::remove_reference_t<decltype(sum)>>(sum * by); });
-  window.weight *= by;
+  ForEachSum(window, [&](float& sum) { sum = static_cast<float>(sum * by); });
+  for (double* const sum : {&window.weight, &window.rows, &window.loss}) *sum *= by;
 }
 
 // The chance that a row of the class was given more than one of the others; those in one bin are even.
@@ -130,22 +129,26 @@ std::vector<ClassFigures> ClassQuality::Figures() const {
   return all;
 }
 
-// Most bins are empty: those are told by how many there are.
+// To the last bit, since a restart must not change what was said. Sums are the bits of floats as whole numbers; most
+// bins are empty, and a negative number stands for so many zeros.
 std::string ClassQuality::Save() const {
   Json json = Json::array();
   for (Window window : windows_) {
-    Rescale(window, 1 / window.weight);
-    std::vector<double> sums;  // a negative number stands for so many zeros
-    ForEachSum(window, [&](auto& sum) {
-      const double rounded = std::round(1000 * static_cast<double>(sum)) / 1000;
-      if (rounded > 0)
-        sums.push_back(rounded);
+    std::vector<std::int64_t> sums;
+    ForEachSum(window, [&](const float& sum) {
+      if (sum > 0)
+        sums.push_back(std::bit_cast<std::uint32_t>(sum));
       else if (!sums.empty() && sums.back() < 0)
         --sums.back();
       else
         sums.push_back(-1);
     });
-    json.push_back({{"classes", window.counts.size()}, {"ranked", window.ranked.size()}, {"sums", sums}});
+    json.push_back({{"weight", window.weight},
+                    {"rows", window.rows},
+                    {"loss", window.loss},
+                    {"classes", window.counts.size()},
+                    {"ranked", window.ranked.size()},
+                    {"sums", sums}});
   }
   return json.dump();
 }
@@ -156,21 +159,27 @@ bool ClassQuality::Load(const std::string& text) try {
   std::array<Window, 2> loaded;
   if (json.size() != loaded.size()) return false;
   for (std::size_t w = 0; w < loaded.size(); ++w) {
+    Window& window = loaded[w];
+    window.weight = json.at(w).at("weight");
+    window.rows = json.at(w).at("rows");
+    window.loss = json.at(w).at("loss");
     const std::size_t classes = json.at(w).at("classes"), ranked = json.at(w).at("ranked");
-    if (classes > kMostClasses || ranked > std::min(classes, kMostRanked)) return false;
-    loaded[w].counts.resize(classes);
-    loaded[w].ranked.resize(ranked);
+    if (classes > kMostClasses || ranked > std::min(classes, kMostRanked) || !(window.weight > 0)) return false;
+    window.counts.resize(classes);
+    window.ranked.resize(ranked);
     std::size_t expected = 0;
-    ForEachSum(loaded[w], [&](auto&) { ++expected; });
-    std::vector<double> sums;
-    for (const double sum : json.at(w).at("sums").get<std::vector<double>>()) {
-      const double more = sum > 0 ? 1 : -sum;
-      if (!(more <= static_cast<double>(expected - sums.size()))) return false;
-      sums.resize(sums.size() + static_cast<std::size_t>(more), std::max(0.0, sum));
+    ForEachSum(window, [&](const float&) { ++expected; });
+    std::vector<float> sums;
+    for (const std::int64_t sum : json.at(w).at("sums").get<std::vector<std::int64_t>>()) {
+      const std::uint64_t more = sum > 0 ? 1 : 0 - static_cast<std::uint64_t>(sum);
+      if (more > expected - sums.size() || sum > std::numeric_limits<std::uint32_t>::max()) return false;
+      const float value = sum > 0 ? std::bit_cast<float>(static_cast<std::uint32_t>(sum)) : 0;
+      if (!(value >= 0 && std::isfinite(value))) return false;
+      sums.resize(sums.size() + more, value);
     }
     if (sums.size() != expected) return false;
     auto next = sums.begin();
-    ForEachSum(loaded[w], [&](auto& sum) { sum = static_cast<std::remove_reference_t<decltype(sum)>>(*next++); });
+    ForEachSum(window, [&](float& sum) { sum = *next++; });
   }
   windows_ = std::move(loaded);
   return true;

@@ -51,7 +51,7 @@ class ClassQuality {
   // By window, the shorter first; none before the first row.
   std::vector<ClassFigures> Figures() const;
 
-  // All it remembers, as JSON; numbers are rounded to thousandths.
+  // All it remembers, to the last bit, as JSON.
   std::string Save() const;
   // False, and nothing has changed, when the text cannot come from Save.
   [[nodiscard]] bool Load(const std::string& json);

@@ -326,10 +326,9 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
       stats_.iteration_rows = totals[0], stats_.given_up = totals[1];
       stats_.drifts = totals[2], stats_.roll_backs = totals[3];
     }
-    if (class_quality_ && json.contains("classes") && !class_quality_->Load(json.at("classes")))
-      return Error{Code::kCorrupt, "the figures by class of a version are damaged"};
-    if (json.contains("chronicle") && !chronicle_.Load(json.at("chronicle").get<std::vector<std::vector<double>>>()))
-      return Error{Code::kCorrupt, "the chronicle of a version is damaged"};
+    // No model is worse for what cannot be read of these: they begin anew.
+    if (class_quality_ && json.contains("classes")) (void)class_quality_->Load(json.at("classes"));
+    if (json.contains("chronicle")) (void)chronicle_.Load(json.at("chronicle").get<std::vector<std::vector<double>>>());
     versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>(), version);
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};

@@ -45,8 +45,8 @@ TEST_F(AServingDeployment, TellsHowGoodItsProbabilitiesAreAlsoAfterARestart) {
     EXPECT_NEAR(missed, error, 0.01) << "those of each class that were missed are the error";
   }  // as if killed
   const auto deployment = Open();
-  EXPECT_NEAR(deployment->class_figures()[0].auc.value(), area, 1e-3);
-  EXPECT_NEAR(deployment->class_figures()[0].log_loss.value(), loss, 1e-3);
+  EXPECT_EQ(deployment->class_figures()[0].auc.value(), area);
+  EXPECT_EQ(deployment->class_figures()[0].log_loss.value(), loss);
 }
 
 TEST_F(AServingDeployment, OfNumbersHasNoFiguresOfClasses) {
