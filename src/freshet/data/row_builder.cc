@@ -135,11 +135,16 @@ Result<float> RowBuilder::Label(std::string_view text) const {
   return Bad(Str("label ", Quoted(text), ", expected ", description_.labels.Expected()));
 }
 
-Result<void> RowBuilder::SetLabels(const Values& labels, Rows& rows) const {
+Result<void> RowBuilder::SetLabels(const Values& labels, Rows& rows, std::vector<NewLabel>* fresh) const {
   CHECK(SizeOf(labels) == rows.size());
+  const bool open = fresh != nullptr && description_.labels.kind == Labels::Kind::kClasses;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     rows.labels[r] = MapLabel(labels, r, description_);
-    if (!std::isfinite(rows.labels[r])) [[unlikely]]
+    if (std::isfinite(rows.labels[r])) [[likely]]
+      continue;
+    if (auto name = open ? NewLabelIn(labels, r, description_) : std::nullopt)
+      fresh->push_back({r, std::move(*name)});
+    else
       return Bad(Str("row ", r, ": label ", CellText(labels, r), ", expected ", description_.labels.Expected()));
   }
   return {};

@@ -21,6 +21,12 @@ struct NewName {
   std::string name;
 };
 
+// A label that is none of the names and may become one, in canonical form.
+struct NewLabel {
+  std::size_t row = 0;
+  std::string name;
+};
+
 // Numbers, whole numbers or texts that somebody else owns. NaN is a missing value, and so are "", "NA" … in a table.
 using Values = std::variant<std::span<const float>, std::span<const double>, std::span<const std::int64_t>,
                             std::span<const std::string_view>>;
@@ -69,8 +75,9 @@ class RowBuilder {
   Result<void> FromColumns(std::size_t count, std::span<const Cells> columns, bool labelled, Rows& rows,
                            std::vector<NewName>& names) const;
 
-  // Labels for all rows, given beside them.
-  Result<void> SetLabels(const Values& labels, Rows& rows) const;
+  // Labels for all rows, given beside them. Those that are none of the names go to `fresh`, where it is given, and are
+  // kUnknown in the rows.
+  Result<void> SetLabels(const Values& labels, Rows& rows, std::vector<NewLabel>* fresh = nullptr) const;
   // One label as the model sees it; kBadInput naming those that are known.
   Result<float> Label(double number) const;
   Result<float> Label(std::string_view text) const;

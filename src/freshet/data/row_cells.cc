@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/utf8.h"
 #include "data/csv_parser.h"
 #include "data/number.h"
 
@@ -53,6 +54,26 @@ float MapLabel(const Values& values, std::size_t row, const Description& descrip
         if constexpr (std::is_same_v<T, float>)
           if (labels.kind != Labels::Kind::kReal) return labels.Map(NumberText(span[row]).view());
         if constexpr (!std::is_same_v<T, std::string_view>) return labels.Map(static_cast<double>(span[row]));
+      },
+      values);
+}
+
+std::optional<std::string> NewLabelIn(std::string_view text, const Description& description) {
+  constexpr std::size_t kMostBytes = 128;
+  double number = 0;
+  if (text.empty() || text.size() > kMostBytes || !base::IsUtf8(text)) return std::nullopt;
+  std::string name = CanonicalLabel(text, description.decimal);
+  if (ParseNumber(name, number) && !std::isfinite(number)) return std::nullopt;
+  return name;
+}
+
+std::optional<std::string> NewLabelIn(const Values& values, std::size_t row, const Description& description) {
+  return std::visit(
+      [&]<class T>(std::span<const T> span) {
+        if constexpr (std::is_same_v<T, std::string_view>)
+          return NewLabelIn(span[row], description);
+        else
+          return NewLabelIn(NumberText(span[row]).view(), description);
       },
       values);
 }

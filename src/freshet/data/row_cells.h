@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,10 @@ Found TextAt(const Values& values, std::size_t row, NumberText& room, std::strin
 // The label at `row` as the model sees it; not finite when it is none.
 float MapLabel(const Values& values, std::size_t row, const Description& description);
 float MapLabel(std::string_view text, const Description& description);
+// The name in canonical form of a label that is none of the known; nothing where that cannot be one: empty, not a
+// finite number, no UTF-8, more than 128 bytes.
+std::optional<std::string> NewLabelIn(std::string_view text, const Description& description);
+std::optional<std::string> NewLabelIn(const Values& values, std::size_t row, const Description& description);
 // The value at `row`, for an error.
 std::string CellText(const Values& values, std::size_t row);
 

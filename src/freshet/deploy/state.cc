@@ -68,6 +68,35 @@ void State::CopyRest(const State& other) {
   target = other.target;
 }
 
+namespace {
+
+// What the optimizer remembers of a row, slot after slot: beside it or in a block of its own.
+const float* Remembered(const State& state, std::size_t b, std::uint64_t row) {
+  return state.parameters.block(b).beside > 0 ? state.parameters.Row(b, row) + state.parameters.width(b)
+                                              : state.optimizer->state().Row(b, row);
+}
+
+}  // namespace
+
+Result<void> State::TakeFewerClasses(const State& other) {
+  CHECK(parameters.blocks() == other.parameters.blocks());
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) TRY(parameters.Grow(b, other.parameters.rows(b)));
+  TRY(optimizer->Follow(parameters));
+  const auto slots = static_cast<std::uint64_t>(optimizer->slots());
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
+    const std::uint64_t width = parameters.width(b), narrow = other.parameters.width(b);
+    CHECK(narrow <= width);
+    for (std::uint64_t row = 0; row < other.parameters.rows(b); ++row) {
+      std::copy_n(other.parameters.Row(b, row), narrow, parameters.Row(b, row));
+      for (std::uint64_t slot = 0; slot < slots; ++slot)
+        std::copy_n(Remembered(other, b, row) + slot * narrow, narrow,
+                    const_cast<float*>(Remembered(*this, b, row)) + slot * width);
+    }
+  }
+  CopyRest(other);
+  return {};
+}
+
 Result<double> State::Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores) {
   if (moments.columns() > 0) train::Standardise(moments, rows);
   if (view != nullptr) view->ForPrediction(rows);

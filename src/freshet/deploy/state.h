@@ -31,6 +31,10 @@ class State {
   Result<void> CopyRows(const State& other, std::size_t b, std::uint64_t first, std::uint64_t last);
   void CopyRest(const State& other);
 
+  // Takes everything of a state of the same model with fewer classes (model::WithClasses). This state is new; what
+  // belongs to the classes that the other lacks stays as it is in a new one.
+  Result<void> TakeFewerClasses(const State& other);
+
   // Learns from raw rows that are new, one by one in order: each counts in the moments, then changes the weights. The
   // rows are standardised in place, all but their labels; `scores` gets what was predicted before each; returns the
   // summed loss of that. A row whose loss is beyond all bounds is set aside: it is predicted, and changes no weight.
