@@ -23,7 +23,7 @@ struct ServeFlags {
   std::vector<std::string> hosts, datasets;
   bool insecure = false, idle = false, json = false, accept_loss = false;
   int threads = 0, retrain_epochs = 10;
-  std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0;
+  std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0, new_classes = 0;
   std::uint64_t retain_mb = 0, pending_mb = 256, body_mb = 16;
   std::int64_t feedback_ttl = 3600, retain_days = 0;
   double period = 0, p99_target = 0.01, drain = 0;
@@ -48,6 +48,9 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("period", &period, "and every so many seconds (0: not by time)", {.value = "S", .least = 0});
   settings.Add("idle", &idle, "and whenever predictions leave room");
   settings.Add("p99-target", &p99_target, "seconds; idle iterations keep away from it", {.value = "S", .least = 0});
+  settings.Add("new-classes", &new_classes,
+               "learn labels that a softmax model has not met as new classes, at most so many (0: refuse them)",
+               {.value = "N", .most = 100'000});
   deploy.Register(settings);
   settings.Add("retrain-every", &retrain_every, "velox: retrain after so many observations", {.value = "N"});
   settings.Add("retrain-epochs", &retrain_epochs, "velox: passes of a retraining", {.value = "N", .least = 1});
@@ -113,6 +116,7 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   options.version_gap = seconds(1);
   options.versions_kept = flags.versions;
   options.accept_loss = flags.accept_loss;
+  options.new_classes = flags.new_classes;
   return options;
 }
 
@@ -257,7 +261,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   for (Named& named : TRY(LoadAll(door, flags, memory))) {
     deploy::DeploymentOptions options = TRY(OptionsFor(door.files, settings, flags, named.name, named.trained));
     options.method = named.method;
-    deploy::Deployment::Doors doors{api.readers(), serve::Api::CompanionFor(*named.trained.model), &writer, &trainer};
+    deploy::Deployment::Doors doors{api.readers(), serve::Api::CompanionOf(options.new_classes > 0), &writer, &trainer};
     auto deployment = TRY(
         deploy::Deployment::Open(env, std::move(options), runtime, memory, std::move(named.trained), std::move(doors))
             .While(Str("starting model ", named.name)));

@@ -79,7 +79,7 @@ void Deployment::PostRequest(Learn learn) {
 }
 
 void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids,
-                           LearnDone done) {
+                           LearnDone done, std::vector<data::NewLabel> new_labels) {
   const std::size_t count = rows.size();
   if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1) {
     done(Error{Code::kBusy, "too many observations are waiting to be written; send them again in a moment"});
@@ -90,13 +90,15 @@ void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, st
   learn.rows = std::move(rows);
   learn.names = std::move(names);
   learn.ids = std::move(ids);
+  learn.new_labels = std::move(new_labels);
   learn.done = std::move(done);
   PostRequest(std::move(learn));
 }
 
 void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done,
-                              std::optional<std::string> owner) {
+                              std::optional<std::string> owner, std::vector<data::NewLabel> new_labels) {
   Learn learn;
+  learn.new_labels = std::move(new_labels);
   learn.kind = Learn::Kind::kFeedback;
   learn.id = std::move(id);
   learn.labels = std::move(labels);
@@ -142,7 +144,7 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   }
   note.time = learn.rows.times.empty() || prediction ? Now() : learn.rows.times[row];
   if (prediction) {
-    const std::size_t k = model_->scores();
+    const std::size_t k = learn.scores.size() / learn.rows.size();  // of the model that made them
     note.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
                        learn.scores.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
   }
@@ -260,6 +262,7 @@ void Deployment::AcceptFeedback(Learn& learn) {
 }
 
 void Deployment::Accept(Learn& learn) {
+  if (learn.error) return;
   if (learn.kind == Learn::Kind::kFeedback) return AcceptFeedback(learn);
   auto fits = CheckIndices(*model_, learn.rows.batch());
   if (fits.ok()) fits = CheckSizes(learn.rows.batch(), learn.names, learn.ids);
@@ -281,6 +284,7 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
   fresh_notes_.clear();
   fresh_sequences_.clear();
   fresh_begin_ = 0;
+  for (Learn& learn : learns) AddClasses(learn);
   AppendUnloggedNames();
   for (Learn& learn : learns) Accept(learn);
   auto committed = log_->Commit();

@@ -58,6 +58,7 @@ struct DeploymentOptions {
   std::size_t most_waiting = 200'000;    // rows posted and not yet written; then kBusy
   bool accept_loss = false;              // go on where the journal has lost its end, which versions prove
   std::optional<std::pair<double, double>> clip;  // predictions of numbers are held within, when errors are counted
+  std::uint64_t new_classes = 0;  // labels that no class has may become so many; then they are refused again
   std::uint64_t seed = 1;
 };
 
@@ -123,19 +124,22 @@ class Deployment {
   // are history. A copy of the rows is kept. (With a directory, data sets join by PostDataset.)
   Result<void> BeginWith(std::unique_ptr<State> state, const data::Rows& past);
 
-  const model::Model& model() const { return *model_; }
+  // The present one; it stays until the end also when it has got more classes (Edition::model goes with its weights).
+  const model::Model& model() const { return *shown_model_.load(std::memory_order_acquire); }
   const ModelManager& models() const { return *models_; }
   const Versions* versions() const { return versions_.get(); }
   const DeploymentOptions& options() const { return options_; }
   RecordLog& log() { return *log_; }
   Background& background() { return background_; }
 
-  // Observations; names by entry, ascending; ids: one a row, or none. Answered once they are in the log, as durably as
-  // asked for.
-  void PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids, LearnDone done);
+  // Observations; names by entry, ascending; ids: one a row, or none; labels that no class has, by row, ascending.
+  // Answered once they are in the log, as durably as asked for.
+  void PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids, LearnDone done,
+                 std::vector<data::NewLabel> new_labels = {});
   // The labels of rows predicted before under this id, by that owner. Without one it is whoever holds the id; kInvalid
   // when several do.
-  void PostFeedback(std::string id, std::vector<float> labels, LearnDone done, std::optional<std::string> owner = {});
+  void PostFeedback(std::string id, std::vector<float> labels, LearnDone done, std::optional<std::string> owner = {},
+                    std::vector<data::NewLabel> new_labels = {});
   // Rows that were predicted under an id, so that labels can follow. They belong to the owner alone (Pending).
   void PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names, std::vector<float> scores,
                       std::string owner = "");
@@ -239,6 +243,19 @@ class Deployment {
   void Remember(std::int64_t time);
   std::string SchedulerText() const;
 
+  // deployment_classes.cc: labels that become classes, and versions from before they did
+  Result<void> UseModel(std::unique_ptr<model::Model> model);
+  Result<void> CheckNewClasses();
+  void AddClasses(Learn& learn);
+  Result<void> AddClass(const std::string& name);
+  Result<void> ApplyClass(const std::string& json);
+  Result<void> MeetLabel(float label);
+  struct Loaded {
+    std::unique_ptr<State> state;
+    data::Description description;
+  };
+  Result<Loaded> LoadVersion(std::uint64_t id);
+
   // deployment_jobs.cc: iterations and versions
   void PostRequest(Learn learn);
   void PostCommand(Command command);
@@ -269,7 +286,11 @@ class Deployment {
   Bell own_bell_;  // for doors that gave none
   Background background_;
 
-  std::unique_ptr<model::Model> model_;
+  std::vector<std::unique_ptr<const model::Model>>
+      made_models_;  // the last is the present one; readers may have others
+  std::atomic<const model::Model*> shown_model_{nullptr};
+  const model::Model* model_ = nullptr;  // the present one: the writer's
+  std::size_t most_classes_ = 0;
   data::Labels::Kind task_ = data::Labels::Kind::kReal;
   std::unique_ptr<RecordLog> log_;
   Journal* journal_ = nullptr;  // the log, when it is on disk

@@ -107,6 +107,8 @@ Result<void> Deployment::ApplyRecord(const Record& record) {
         return {};
       case RecordKind::kNames:
         return ApplyNames(record);
+      case RecordKind::kClass:
+        return ApplyClass(json);
       case RecordKind::kPrediction:
       case RecordKind::kObservation:
         return {};
@@ -146,6 +148,7 @@ Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& t
   } else {
     job->state = TRY(models_->Copy());
   }
+  job->model = model_;
   job->description = models_->description();
   job->info = {sequence, job->retrain ? "retraining" : "iteration", sequence + 1, model_rows_, quality_.recent, Now(),
                false};
@@ -205,8 +208,8 @@ Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string&
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
   const VersionInfo info{sequence, json.at("origin"), sequence + 1, model_rows_, quality_.recent, Now(), false};
   std::shared_ptr<State> state = TRY(models_->Copy());
-  InBackground([this, info, state, description = models_->description(), vitals = SaveVitals()] {
-    auto kept = versions_->Save(info, *model_, *state, description);
+  InBackground([this, info, model = model_, state, description = models_->description(), vitals = SaveVitals()] {
+    auto kept = versions_->Save(info, *model, *state, description);
     if (kept.ok()) kept = KeepVitals(info, vitals);
     if (!kept.ok()) Problem(kept.error());
   });
@@ -227,13 +230,14 @@ Result<Deployment::Earlier> Deployment::RolledBack(std::uint64_t id, const Range
   if (versions_ == nullptr) return Error{Code::kInvalid, "nothing is kept to roll back to"};
   const auto info = versions_->Find(id);
   if (!info) return Error{Code::kNotFound, Str("version ", id, " is not kept any more")};
-  auto state = TRY(models_->NewState());
-  if (auto loaded = versions_->Load(id, *model_, *state); !loaded.ok()) {
+  auto loaded = LoadVersion(id);
+  if (!loaded.ok()) {
     const Code code = loaded.error().code;
     if (code != Code::kCorrupt && code != Code::kNotFound) return std::move(loaded).error();
     versions_->Forget(id, loaded.error());
     return Error{code, Str("version ", id, " is damaged; GET …/versions lists those that are left")};
   }
+  std::unique_ptr<State> state = std::move(loaded.value().state);
   std::uint64_t learned = info->learned;
   if (!relearn) return Earlier{std::move(state), learned};
   if (info->applied < journal_->first_sequence() && !recovering_)

@@ -92,9 +92,10 @@ void Deployment::PostJob() {
 Result<WorkReport> Deployment::Train(Job& job) {
   WorkReport joined;
   if (!job.unvisited.empty())
-    joined = TRY(runtime_.Run(*model_, *job.state, *log_, {job.unvisited, 1, 1, job.seed, &job.stop, /*fresh=*/true}));
+    joined =
+        TRY(runtime_.Run(*job.model, *job.state, *log_, {job.unvisited, 1, 1, job.seed, &job.stop, /*fresh=*/true}));
   WorkReport drawn =
-      TRY(runtime_.Run(*model_, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
+      TRY(runtime_.Run(*job.model, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
   if (joined.rows == 0) return drawn;
   const auto a = static_cast<double>(joined.rows), b = static_cast<double>(drawn.rows);
   return WorkReport{joined.rows + drawn.rows, (a * joined.loss + b * drawn.loss) / (a + b)};
@@ -108,7 +109,7 @@ void Deployment::RunJob(Job& job) {
     job.seconds = base::Seconds(env_.clock.Now() - started);
     if (job.keep && !versions_->Find(job.start)) {
       const auto saving = env_.clock.Now();
-      auto saved = versions_->Save(job.info, *model_, *job.state, job.description);
+      auto saved = versions_->Save(job.info, *job.model, *job.state, job.description);
       if (!saved.ok()) Problem(saved.error());  // it can take over without
       job.keep = saved.ok();
       saving_.store((env_.clock.Now() - saving).count(), std::memory_order_relaxed);
@@ -117,7 +118,7 @@ void Deployment::RunJob(Job& job) {
     constexpr std::uint64_t kFew = 256;
     for (int round = 0; round < 20 && log_->end_sequence() > job.applied + kFew; ++round)
       TRY(CatchUp(job, log_->end_sequence(), nullptr));
-    job.editions = TRY(models_->Editions(*job.state, job.description));
+    job.editions = TRY(models_->Editions(*job.model, *job.state, job.description));
     return {};
   };
   if (auto result = work(); !result.ok()) job.error = std::move(result).error();
@@ -129,14 +130,14 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
   if (job.applied >= to || !learns()) return {};
   constexpr std::size_t kBlock = 256;
   data::Rows rows;
-  rows.width = model_->config().dense ? model_->config().features : 0;
+  rows.width = job.model->config().dense ? job.model->config().features : 0;
   rows.ClearRows();
   std::vector<float> scores;
   Note note;
   const auto learn = [&]() -> Result<void> {
     if (rows.size() == 0) return {};
-    TRY(job.state->Learn(*model_, rows, scores));
-    if (touched != nullptr) model_->Touch(job.state->parameters, rows.batch(), *touched);
+    TRY(job.state->Learn(*job.model, rows, scores));
+    if (touched != nullptr) job.model->Touch(job.state->parameters, rows.batch(), *touched);
     rows.ClearRows();
     return {};
   };
@@ -146,6 +147,7 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
       TRY(learn());
       job.state->Fade(KeepOf(record));
     }
+    if (record.kind == RecordKind::kClass) return Error{Code::kStopped, "the model has got another class meanwhile"};
     if (record.kind != RecordKind::kObservation) return {};
     TRY(UnpackRow(record.payload, rows, note));
     return rows.size() >= kBlock ? learn() : Result<void>();

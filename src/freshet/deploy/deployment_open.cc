@@ -29,7 +29,7 @@ Result<std::unique_ptr<Deployment>> Deployment::Open(const base::Env& env, Deplo
 }
 
 Result<void> Deployment::Begin(model::TrainedModel start) {
-  model_ = std::move(start.model);
+  TRY(UseModel(std::move(start.model)));
   task_ = train::TaskOf(*model_, start.description);
   drift_ = TRY(DriftDetector::Make(options_.drift));
   const bool classifies = task_ == data::Labels::Kind::kBinary || task_ == data::Labels::Kind::kClasses;
@@ -53,6 +53,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   data_ = TRY(DataManager::Make(data, *log_));
   models_ = std::make_unique<ModelManager>(*model_, start.description, options_.optimizer, memory_, doors_.readers,
                                            doors_.companion);
+  TRY(CheckNewClasses());
   TRY(models_->Begin(&start.parameters));
   if (versions_ != nullptr && !TRY(LoadNewestVersion())) {
     if (journal_->first_sequence() > 1)
@@ -106,18 +107,18 @@ Result<void> Deployment::BeginWith(std::unique_ptr<State> state, const data::Row
 Result<bool> Deployment::LoadNewestVersion() {
   auto all = versions_->list();
   for (auto info = all.rbegin(); info != all.rend(); ++info) {
-    auto state = TRY(models_->NewState());
-    auto description = versions_->Load(info->id, *model_, *state);
+    auto loaded = LoadVersion(info->id);
     auto vitals = versions_->LoadVitals(info->id);
-    if (!description.ok() || !vitals.ok()) {
-      const Error& error = description.ok() ? vitals.error() : description.error();
+    if (!loaded.ok() || !vitals.ok()) {
+      const Error& error = loaded.ok() ? vitals.error() : loaded.error();
       if (error.code == Code::kInvalid) return error;
       versions_->Forget(info->id, error);
       continue;
     }
     TRY(LoadVitals(info->id, vitals.value()));
-    models_->description() = std::move(description).value();
-    TRY(models_->TakeOver(std::move(state), {}, optimize::RowSets(models_->state().parameters.blocks())));
+    models_->description() = std::move(loaded.value().description);
+    TRY(models_->TakeOver(std::move(loaded.value().state), {},
+                          optimize::RowSets(models_->state().parameters.blocks())));
     applied_ = info->applied;
     model_rows_ = info->learned;
     return true;
@@ -175,11 +176,12 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     if (!observation) {
       const bool weights_only = record.sequence < metrics_from_;
       if (weights_only && record.kind == RecordKind::kDrift) models_->Fade(KeepOf(record));
-      if (weights_only && record.kind != RecordKind::kNames) return {};
+      if (weights_only && record.kind != RecordKind::kNames && record.kind != RecordKind::kClass) return {};
       return ApplyRecord(record);
     }
     Note& note = fresh_notes_.emplace_back();
     TRY(UnpackRow(record.payload, fresh_, note));
+    TRY(MeetLabel(fresh_.labels.back()));
     for (data::NewName name : note.names) {
       name.entry += fresh_.offsets[fresh_.size() - 1];
       EnterName(name);

@@ -33,7 +33,8 @@ struct Deployment::Learn {
   std::string id;                    // of the request: feedback, prediction
   std::optional<std::string> owner;  // of the predicted rows; none: whoever holds the id of a feedback
   std::vector<float> labels;         // feedback
-  std::vector<float> scores;         // prediction
+  std::vector<data::NewLabel> new_labels;
+  std::vector<float> scores;  // prediction
   LearnDone done;
 
   // While it is being written.
@@ -45,6 +46,7 @@ struct Deployment::Learn {
 
 // A training iteration on its way, or a retraining.
 struct Deployment::Job {
+  const model::Model* model = nullptr;
   std::uint64_t start = 0;  // sequence of its start record
   bool retrain = false, keep = false;
   int passes = 1;

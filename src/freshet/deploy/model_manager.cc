@@ -10,7 +10,7 @@ namespace freshet::deploy {
 ModelManager::ModelManager(const model::Model& model, data::Description description,
                            const optimize::OptimizerOptions& optimizer, optimize::Memory& memory, int readers,
                            Publisher::Companion companion)
-    : model_(model),
+    : model_(&model),
       description_(std::move(description)),
       options_(optimizer),
       memory_(memory),
@@ -23,9 +23,9 @@ ModelManager::ModelManager(const model::Model& model, data::Description descript
   view_ = std::move(made.value());
 }
 
-Result<std::unique_ptr<State>> ModelManager::NewState() const {
+Result<std::unique_ptr<State>> ModelManager::NewState(const model::Model& model) const {
   auto state =
-      TRY(State::Make(model_, options_, memory_, description_.standardise ? description_.moments : data::Moments()));
+      TRY(State::Make(model, options_, memory_, description_.standardise ? description_.moments : data::Moments()));
   if (view_) state->view = &*view_;
   state->target = description_.target;
   return state;
@@ -42,10 +42,10 @@ Result<void> ModelManager::Begin(const optimize::Parameters* weights) {
 }
 
 Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores) {
-  const double loss = TRY(state_->Learn(model_, rows, scores));
+  const double loss = TRY(state_->Learn(*model_, rows, scores));
   if (!serves_ && !copying_) return loss;
   for (auto& set : touched_) set.Clear();
-  model_.Touch(state_->parameters, rows.batch(), touched_);
+  model_->Touch(state_->parameters, rows.batch(), touched_);
   if (serves_) publisher_.Touch(touched_);
   dirty_ = serves_;
   if (copying_) {
@@ -60,9 +60,9 @@ Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& score
   if (state_->moments.columns() > 0) train::ApplyMoments(state_->moments, rows);
   if (view_) view_->ForPrediction(rows);
   const data::Batch batch = rows.batch();
-  scores.resize(batch.rows * model_.scores());
-  state_->Predict(model_, batch, workspace_, scores);
-  return model_.LossOf(state_->parameters, batch, workspace_, scores);
+  scores.resize(batch.rows * model_->scores());
+  state_->Predict(*model_, batch, workspace_, scores);
+  return model_->LossOf(state_->parameters, batch, workspace_, scores);
 }
 
 Result<std::unique_ptr<State>> ModelManager::StateToCopyInto() {
@@ -119,16 +119,16 @@ Result<bool> ModelManager::CopySome(std::uint64_t bytes) {
   return true;
 }
 
-Result<std::vector<std::unique_ptr<Edition>>> ModelManager::Editions(const State& state,
+Result<std::vector<std::unique_ptr<Edition>>> ModelManager::Editions(const model::Model& model, const State& state,
                                                                      const data::Description& description) const {
   std::vector<std::unique_ptr<Edition>> editions;
-  for (int i = 0; serves_ && i < 2; ++i) editions.push_back(TRY(publisher_.NewEdition(state, description)));
+  for (int i = 0; serves_ && i < 2; ++i) editions.push_back(TRY(publisher_.NewEdition(model, state, description)));
   return editions;
 }
 
 Result<void> ModelManager::TakeOver(std::unique_ptr<State> state, std::vector<std::unique_ptr<Edition>> editions,
                                     const optimize::RowSets& touched) {
-  if (serves_ && editions.empty()) editions = TRY(Editions(*state, description_));
+  if (serves_ && editions.empty()) editions = TRY(Editions(*model_, *state, description_));
   if (serves_) publisher_.Replace(std::move(editions), touched);
   spare_ = std::exchange(state_, std::move(state));
   copying_.reset();  // it was of the state before
@@ -136,10 +136,22 @@ Result<void> ModelManager::TakeOver(std::unique_ptr<State> state, std::vector<st
   return {};
 }
 
+Result<void> ModelManager::TakeMoreClasses(const model::Model& wider) {
+  auto state = TRY(NewState(wider));
+  TRY(state->TakeFewerClasses(*state_));
+  auto editions = TRY(Editions(wider, *state, description_));
+  model_ = &wider;
+  publisher_.SetModel(wider);
+  TRY(TakeOver(std::move(state), std::move(editions), optimize::RowSets(wider.Blocks().size())));
+  spare_.reset();
+  workspace_ = {};
+  return {};
+}
+
 Result<WorkReport> ModelManager::UpdateIteration(Runtime& runtime, const History& history, const Work& work,
                                                  std::uint64_t version) {
   auto copy = TRY(Copy());
-  const WorkReport report = TRY(runtime.Run(model_, *copy, history, work));
+  const WorkReport report = TRY(runtime.Run(*model_, *copy, history, work));
   TRY(TakeOver(std::move(copy), {}, touched_));
   TRY(Publish(version));
   return report;
@@ -156,8 +168,8 @@ std::uint64_t ModelManager::Predict(int slot, data::Rows& rows, model::Workspace
                                     std::vector<float>& scores) const {
   const auto edition = Read(slot);
   train::Standardise(edition->description, rows);
-  scores.resize(rows.size() * model_.scores());
-  model_.Predict(edition->parameters, rows.batch(), workspace, scores);
+  scores.resize(rows.size() * edition->model->scores());
+  edition->model->Predict(edition->parameters, rows.batch(), workspace, scores);
   edition->description.target.Unscale(scores);
   return edition->version;
 }
@@ -166,8 +178,11 @@ double ModelManager::ErrorRate(int slot, data::Rows& rows) const {
   model::Workspace workspace;
   std::vector<float> scores;
   Predict(slot, rows, workspace, scores);
-  const auto task = train::TaskOf(model_, description_);
-  const std::size_t k = model_.scores();
+  const auto task = [&] {
+    const auto edition = Read(slot);
+    return train::TaskOf(*edition->model, edition->description);
+  }();
+  const std::size_t k = rows.size() > 0 ? scores.size() / rows.size() : 1;
   double sum = 0;
   for (std::size_t r = 0; r < rows.size(); ++r)
     sum += ErrorOf(task, std::span(scores).subspan(r * k, k), rows.labels[r]);

@@ -24,7 +24,7 @@ class ModelManager {
   // Begins with these weights; nothing: with the model's starting values.
   Result<void> Begin(const optimize::Parameters* weights);
 
-  const model::Model& model() const { return model_; }
+  const model::Model& model() const { return *model_; }
   data::Description& description() { return description_; }
   const data::Description& description() const { return description_; }
   const State& state() const { return *state_; }
@@ -47,14 +47,19 @@ class ModelManager {
   // CopySome is called until it says that the copy is complete; Copy, called right then, hands it over.
   Result<std::unique_ptr<State>> Copy();
   Result<bool> CopySome(std::uint64_t bytes);
-  Result<std::unique_ptr<State>> NewState() const;
+  Result<std::unique_ptr<State>> NewState() const { return NewState(*model_); }
   // Another state takes over. Its editions were made from it (Editions) before the rows in `touched` changed; none:
   // they are made here.
   Result<void> TakeOver(std::unique_ptr<State> state, std::vector<std::unique_ptr<Edition>> editions,
                         const optimize::RowSets& touched);
-  // What TakeOver needs, made by any thread that has the state to itself.
-  Result<std::vector<std::unique_ptr<Edition>>> Editions(const State& state,
+  // What TakeOver needs, made by any thread that has the state, which is of this model, to itself.
+  Result<std::vector<std::unique_ptr<Edition>>> Editions(const model::Model& model, const State& state,
                                                          const data::Description& description) const;
+  // From here on it is the same model with more classes, which outlives this. Its state knows what the present one
+  // does. Copies made before are of no use any more.
+  Result<void> TakeMoreClasses(const model::Model& wider);
+  // A state of that model, which has as many classes or fewer than this one.
+  Result<std::unique_ptr<State>> NewState(const model::Model& model) const;
   // A state that is no longer needed; its memory will be used again.
   void GiveBack(std::unique_ptr<State> state) { spare_ = std::move(state); }
 
@@ -79,7 +84,7 @@ class ModelManager {
   };
   Result<std::unique_ptr<State>> StateToCopyInto();
 
-  const model::Model& model_;
+  const model::Model* model_;
   std::optional<data::Augment> view_;
   data::Description description_;  // dictionaries grow as names come; moments are the state's
   const optimize::OptimizerOptions options_;

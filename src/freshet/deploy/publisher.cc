@@ -19,7 +19,7 @@ void AddAll(optimize::RowSets& to, const optimize::RowSets& from) {
 }  // namespace
 
 Publisher::Publisher(const model::Model& model, optimize::Memory& memory, int readers, Companion companion)
-    : model_(model), memory_(memory), companion_(std::move(companion)), slots_(static_cast<std::size_t>(readers)) {}
+    : model_(&model), memory_(memory), companion_(std::move(companion)), slots_(static_cast<std::size_t>(readers)) {}
 
 Publisher::~Publisher() {
   for (const auto& edition : editions_) CHECK(!InUse(*edition));
@@ -38,8 +38,9 @@ bool Publisher::InUse(const Edition& edition) const {
   return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.edition.load() == &edition; });
 }
 
-Result<std::unique_ptr<Edition>> Publisher::NewEdition(const State& state, const data::Description& description) const {
-  auto edition = std::make_unique<Edition>(TRY(model_.NewParameters(memory_)), description);
+Result<std::unique_ptr<Edition>> Publisher::NewEdition(const model::Model& model, const State& state,
+                                                       const data::Description& description) const {
+  auto edition = std::make_unique<Edition>(model, TRY(model.NewParameters(memory_)), description);
   edition->parameters.CopyFrom(state.parameters);
   edition->description.moments = state.moments;
   edition->description.target = state.target;
@@ -63,7 +64,7 @@ Result<Edition*> Publisher::Standby(const State& state, const data::Description&
   for (const auto& edition : editions_)
     if (edition.get() != current && !InUse(*edition)) return edition.get();
   if (editions_.size() >= kMostEditions) return static_cast<Edition*>(nullptr);
-  editions_.push_back(TRY(NewEdition(state, description)));
+  editions_.push_back(TRY(NewEdition(*model_, state, description)));
   return editions_.back().get();
 }
 

@@ -13,7 +13,9 @@ namespace freshet::deploy {
 
 // What predictions read: weights and input description of one moment.
 struct Edition {
-  Edition(optimize::Parameters p, data::Description d) : parameters(std::move(p)), description(std::move(d)) {}
+  Edition(const model::Model& m, optimize::Parameters p, data::Description d)
+      : model(&m), parameters(std::move(p)), description(std::move(d)) {}
+  const model::Model* model;  // whose weights these are: a model may get more classes
   optimize::Parameters parameters;
   data::Description description;          // with dictionaries and moments of the same moment
   std::uint64_t version = 0;              // the last sequence it has learned
@@ -63,8 +65,11 @@ class Publisher {
   };
   Reading Read(int slot) const;
 
-  // An edition of this state, made at full cost by any thread that has the state to itself.
-  Result<std::unique_ptr<Edition>> NewEdition(const State& state, const data::Description& description) const;
+  // An edition of this state of a model, made at full cost by any thread that has the state to itself.
+  Result<std::unique_ptr<Edition>> NewEdition(const model::Model& model, const State& state,
+                                              const data::Description& description) const;
+  // From here on it is another model, which outlives this; Replace follows before anything is published.
+  void SetModel(const model::Model& model) { model_ = &model; }
   // Editions that take the place of those there are, after another state took over; they may lack `touched` rows.
   void Replace(std::vector<std::unique_ptr<Edition>> editions, const optimize::RowSets& touched);
 
@@ -81,7 +86,7 @@ class Publisher {
   Result<Edition*> Standby(const State& state, const data::Description& description);
   void BringUpToDate(Edition& edition, const State& state, const data::Description& description) const;
 
-  const model::Model& model_;
+  const model::Model* model_;  // the writer's
   optimize::Memory& memory_;
   const Companion companion_;
   mutable std::vector<Slot> slots_;

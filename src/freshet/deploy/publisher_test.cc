@@ -109,7 +109,7 @@ TEST(Publisher, GoesOverToAnotherStateAndKeepsTheOldOneForItsReaders) {
   other->parameters.Row(0, 0)[0] = 77;
   std::vector<std::unique_ptr<Edition>> editions;
   for (int i = 0; i < 2; ++i)
-    editions.push_back(published.publisher().NewEdition(*other, published.description()).value());
+    editions.push_back(published.publisher().NewEdition(published.model(), *other, published.description()).value());
   published.Learn(50);  // comes after the editions were made, with names they do not know
   published.TakeOver(std::move(other), std::move(editions));
   for (std::uint64_t version = 2; version < 6; ++version) {
@@ -169,7 +169,7 @@ TEST(Publisher, NeverShowsAReaderAnythingHalfDone) {
       auto other = published.NewState();
       ASSERT_TRUE(other->CopyFrom(published.state()).ok());
       std::vector<std::unique_ptr<Edition>> editions;
-      editions.push_back(published.publisher().NewEdition(*other, published.description()).value());
+      editions.push_back(published.publisher().NewEdition(published.model(), *other, published.description()).value());
       published.TakeOver(std::move(other), std::move(editions));
     }
     (void)published.Publish(version);

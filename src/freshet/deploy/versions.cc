@@ -170,6 +170,10 @@ Result<data::Description> Versions::Load(std::uint64_t id, const model::Model& m
   return description;
 }
 
+Result<model::ModelConfig> Versions::ConfigOf(std::uint64_t id) const {
+  return model::ModelConfig::FromJson(TRY(TRY(data::TensorFile::Read(env_.files, PathOf(id))).Meta("model")));
+}
+
 Result<std::string> Versions::LoadVitals(std::uint64_t id) const {
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, VitalsPathOf(id)));
   TRY(CheckFormat(file, kVitalsFormat, VitalsPathOf(id)));

@@ -46,6 +46,8 @@ class Versions {
   // format.
   Result<data::Description> Load(std::uint64_t id, const model::Model& model, State& state) const;
   Result<std::string> LoadVitals(std::uint64_t id) const;
+  // What model it is a version of.
+  Result<model::ModelConfig> ConfigOf(std::uint64_t id) const;
   std::string PathOf(std::uint64_t id) const;
 
   void Pin(std::uint64_t id, bool pinned);

@@ -77,9 +77,9 @@ Api::Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metri
 
 Api::~Api() = default;
 
-deploy::Publisher::Companion Api::CompanionFor(const model::Model& model) {
-  return [&model](const deploy::Edition& edition) -> std::shared_ptr<const void> {
-    return std::make_shared<Signature>(edition.description, model);
+deploy::Publisher::Companion Api::CompanionOf(bool open) {
+  return [open](const deploy::Edition& edition) -> std::shared_ptr<const void> {
+    return std::make_shared<Signature>(edition.description, *edition.model, open);
   };
 }
 

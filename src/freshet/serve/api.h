@@ -38,7 +38,7 @@ class Api {
   ~Api();
 
   // What deployments of models to be added need: a signature beside each edition, and readers enough.
-  static deploy::Publisher::Companion CompanionFor(const model::Model& model);
+  static deploy::Publisher::Companion CompanionOf(bool open);
   // What a full server still answers: whether it is well.
   std::vector<std::string> ReservedPaths() const;
   int readers() const { return options_.threads + 2; }

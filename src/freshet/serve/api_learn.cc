@@ -42,22 +42,23 @@ void Api::Learn(Exchange& exchange, ServedModel& model) {
     return exchange.Send(ErrorOf(parsed.error()));
   }
   auto shared = std::make_shared<Exchange>(std::move(exchange));
-  model.deployment().PostLearn(std::move(scratch->learn.rows), std::move(scratch->learn.names),
-                               std::move(scratch->learn.ids), [this, &model, shared](Result<deploy::LearnReply> reply) {
-                                 Response response;
-                                 if (reply.ok()) {
-                                   model.ObserveLearned(reply.value());
-                                   response.body = Str("{\"model_name\":\"", model.name(),
-                                                       "\",\"accepted\":", reply.value().accepted,
-                                                       ",\"duplicates\":", reply.value().duplicates,
-                                                       ",\"sequence\":", reply.value().last_sequence,
-                                                       ",\"durable\":", reply.value().durable, "}");
-                                 } else {
-                                   response = ErrorOf(reply.error());
-                                 }
-                                 Count("learn", "POST", response.status);
-                                 shared->Send(std::move(response));
-                               });
+  model.deployment().PostLearn(
+      std::move(scratch->learn.rows), std::move(scratch->learn.names), std::move(scratch->learn.ids),
+      [this, &model, shared](Result<deploy::LearnReply> reply) {
+        Response response;
+        if (reply.ok()) {
+          model.ObserveLearned(reply.value());
+          response.body =
+              Str("{\"model_name\":\"", model.name(), "\",\"accepted\":", reply.value().accepted,
+                  ",\"duplicates\":", reply.value().duplicates, ",\"sequence\":", reply.value().last_sequence,
+                  ",\"durable\":", reply.value().durable, "}");
+        } else {
+          response = ErrorOf(reply.error());
+        }
+        Count("learn", "POST", response.status);
+        shared->Send(std::move(response));
+      },
+      std::move(scratch->learn.new_labels));
   scratch->learn = LearnRequest();
 }
 
@@ -93,7 +94,7 @@ void Api::Feedback(Exchange& exchange, ServedModel& model) {
         Count("feedback", "POST", response.status);
         shared->Send(std::move(response));
       },
-      feedback.owner);
+      feedback.owner, std::move(feedback.new_labels));
 }
 
 // The regular files that a path or a pattern names, without links: each below one of the roots, by its name and after

@@ -42,8 +42,8 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
     const bool note = !scratch->infer.id.empty();  // its label may come later
     if (note) noted = CopyOf(scratch->infer.rows);
     train::Standardise(edition->description, scratch->infer.rows);
-    scratch->scores.resize(scratch->infer.rows.size() * deployment.model().scores());
-    deployment.model().Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
+    scratch->scores.resize(scratch->infer.rows.size() * edition->model->scores());
+    edition->model->Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
     edition->description.target.Unscale(scratch->scores);
     if (note)
       deployment.PostPrediction(scratch->infer.id, std::move(noted), scratch->infer.names, scratch->scores,

@@ -98,9 +98,10 @@ class ApiServer {
     options.optimizer.schedule.rate = factorization ? 0.02 : 0.15;
     options.schedule.max_buffer_size = 0;
     if (change) change(options);
+    const bool open = options.new_classes > 0;
     auto model = model::Model::Make(config).value();
     auto parameters = model->NewParameters(memory_).value();
-    deploy::Deployment::Doors doors{api_.readers(), Api::CompanionFor(*model), &writer_, &trainer_};
+    deploy::Deployment::Doors doors{api_.readers(), Api::CompanionOf(open), &writer_, &trainer_};
     auto deployment = deploy::Deployment::Open(env_, std::move(options), runtime_, memory_,
                                                {std::move(model), std::move(parameters), std::move(description), {}},
                                                std::move(doors));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "data/row_cells.h"
 #include "serve/tensor_rows.h"
 
 namespace freshet::serve {
@@ -30,10 +31,19 @@ bool IsInput(std::string_view name, const Signature& signature) {
                      [&](const TensorSpec& spec) { return spec.name == name; });
 }
 
-Result<void> ReadLabels(const InputTensor& tensor, const Signature& signature, ValueMemory& memory, data::Rows& rows) {
-  TRY(CheckColumn(tensor, rows.size()));
-  const auto done = signature.builder().SetLabels(TRY(ReadValues(tensor, Null::kRefused, memory)), rows);
-  if (!done.ok()) return Bad(tensor, done.error().text);
+// What to do about a label that is none of the classes.
+std::string_view AdviceOn(const Signature& signature) {
+  return signature.description().labels.kind == data::Labels::Kind::kClasses && !signature.open()
+             ? "; a server started with --new-classes N learns labels it has not met"
+             : "";
+}
+
+Result<void> ReadLabels(const InputTensor& tensor, const Signature& signature, ValueMemory& memory,
+                        LearnRequest& request) {
+  TRY(CheckColumn(tensor, request.rows.size()));
+  const auto done =
+      signature.builder().SetLabels(TRY(ReadValues(tensor, Null::kRefused, memory)), request.rows, &request.new_labels);
+  if (!done.ok()) return Bad(tensor, Str(done.error().text, AdviceOn(signature)));
   return {};
 }
 
@@ -70,15 +80,29 @@ Result<void> ReadIds(const InputTensor& tensor, std::size_t rows, ValueMemory& m
   return {};
 }
 
-// A label in the body of a feedback call.
-Result<float> LabelIn(simdjson::dom::element value, const data::RowBuilder& builder) {
+// A label in the body of a feedback call joins the others.
+Result<void> AddLabel(simdjson::dom::element value, const Signature& signature, FeedbackRequest& request) {
+  const data::RowBuilder& builder = signature.builder();
+  const data::Labels& labels = builder.description().labels;
   std::string_view text;
   double number = 0;
   bool truth = false;
-  if (value.get(text) == simdjson::SUCCESS) return builder.Label(text);
-  if (value.get(number) == simdjson::SUCCESS) return builder.Label(number);
-  if (value.get(truth) == simdjson::SUCCESS) return builder.Label(truth ? 1.0 : 0.0);
-  return Bad(Str("label is ", Shown(value), ", expected ", builder.description().labels.Expected()));
+  const bool is_text = value.get(text) == simdjson::SUCCESS;
+  if (!is_text && value.get(number) != simdjson::SUCCESS) {
+    if (value.get(truth) != simdjson::SUCCESS)
+      return Bad(Str("label is ", Shown(value), ", expected ", labels.Expected()));
+    number = truth ? 1 : 0;
+  }
+  auto label = is_text ? builder.Label(text) : builder.Label(number);
+  if (!label.ok()) {
+    const std::string name = is_text ? std::string(text) : Str(number);
+    const bool open = signature.open() && labels.kind == data::Labels::Kind::kClasses;
+    const auto fresh = open ? data::NewLabelIn(name, builder.description()) : std::nullopt;
+    if (!fresh) return Bad(Str(label.error().text, AdviceOn(signature)));
+    request.new_labels.push_back({request.labels.size(), *fresh});
+  }
+  request.labels.push_back(label.ok() ? label.value() : data::Labels::kUnknown);
+  return {};
 }
 
 }  // namespace
@@ -116,10 +140,11 @@ Result<void> LearnParser::Parse(const Body& body, const Signature& signature, Le
       state_->inputs.push_back(input);
   }
   data::Rows& rows = request.rows;
+  request.new_labels.clear();
   const bool clusters = signature.kinds()[0] == Output::kCluster;
   const bool labelled = extras.labels == nullptr && !clusters;  // every row has to bring its own
   TRY(state_->rows.Build(state_->inputs, signature, labelled, rows, request.names));
-  if (extras.labels != nullptr) TRY(ReadLabels(*extras.labels, signature, state_->extra, rows));
+  if (extras.labels != nullptr) TRY(ReadLabels(*extras.labels, signature, state_->extra, request));
   if (labelled &&
       std::any_of(rows.labels.span().begin(), rows.labels.span().end(), [](float l) { return std::isnan(l); }))
     return Bad("input 'labels' is missing, expected a label for each row");
@@ -143,16 +168,14 @@ Result<void> LearnParser::ParseFeedback(std::string_view body, const Signature& 
   request.owner.reset();
   if (owner.found) request.owner = TRY(StringIn(owner));
   request.labels.clear();
+  request.new_labels.clear();
   if (label.found == labels.found)
     return Bad(label.found ? "found both label and labels, expected one of them" : "label is missing");
-  if (label.found) {
-    request.labels.push_back(TRY(LabelIn(label.value, signature.builder())));
-    return {};
-  }
+  if (label.found) return AddLabel(label.value, signature, request);
   for (const simdjson::dom::element value : TRY(ArrayIn(labels))) {
     if (request.labels.size() == TensorRows::kMostRows)
       return Bad(Str("labels has more than ", TensorRows::kMostRows, " values"));
-    request.labels.push_back(TRY(LabelIn(value, signature.builder())));
+    TRY(AddLabel(value, signature, request));
   }
   return {};
 }

@@ -19,6 +19,7 @@ struct LearnRequest {
   data::Rows rows;                   // not standardised; every row has a label; weights and times if they were sent
   std::vector<data::NewName> names;  // users, items or categories the model has not met
   std::vector<std::string> ids;      // of the rows, given by the client, to be learned once; empty: none were given
+  std::vector<data::NewLabel> new_labels;  // that the model has not met, where it may learn such
 };
 
 // POST …/feedback: the labels of rows that were predicted before under this id.
@@ -26,6 +27,7 @@ struct FeedbackRequest {
   std::string id;
   std::optional<std::string> owner;  // the name of the token that asked; none: whoever did
   std::vector<float> labels;         // as the model sees them; one, or one a row of that request
+  std::vector<data::NewLabel> new_labels;
 };
 
 // Turns the bodies of learn and feedback calls into rows and labels. A learn call has the inputs of an infer call and

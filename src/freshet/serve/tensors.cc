@@ -81,8 +81,8 @@ std::optional<Datatype> FindDatatype(std::string_view name) {
   return std::nullopt;
 }
 
-Signature::Signature(const data::Description& description, const model::Model& model)
-    : model_(model), builder_(description), inputs_(InputsOf(builder_)) {
+Signature::Signature(const data::Description& description, const model::Model& model, bool open)
+    : model_(model), open_(open), builder_(description), inputs_(InputsOf(builder_)) {
   if (model.config().kind == "kmeans") {
     outputs_.push_back({"cluster", Datatype::kInt64, {-1}});
     kinds_.push_back(Output::kCluster);

@@ -53,10 +53,12 @@ enum class Output { kScore, kLabel, kCluster };
 // Threads:   const; any thread, as long as nobody changes the description.
 class Signature {
  public:
-  Signature(const data::Description& description, const model::Model& model);
+  // With `open`, labels that no class has may be learned.
+  Signature(const data::Description& description, const model::Model& model, bool open = false);
 
   const data::Description& description() const { return builder_.description(); }
   const model::Model& model() const { return model_; }
+  bool open() const { return open_; }
   const data::RowBuilder& builder() const { return builder_; }
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
@@ -67,6 +69,7 @@ class Signature {
 
  private:
   const model::Model& model_;
+  const bool open_;
   const data::RowBuilder builder_;
   std::vector<TensorSpec> inputs_, outputs_;
   std::vector<Output> kinds_;
