@@ -37,6 +37,15 @@ Result<Method> ParseMethod(std::string_view text);
 std::string_view Name(Method method);
 std::vector<std::string> MethodNames();
 
+// What to do with a model file that is not the one the state was started from, or went over to since.
+enum class Replace {
+  kNo,       // nothing: it goes on with what is there, and says so
+  kYes,      // the file takes over, as a new version
+  kRelearn,  // and learns what the journal holds again
+};
+Result<Replace> ParseReplace(std::string_view text);
+std::vector<std::string> ReplaceNames();
+
 struct DeploymentOptions {
   std::string directory;  // journal, versions and data sets; "": in memory, for replays
   Method method = Method::kContinuous;
@@ -58,6 +67,7 @@ struct DeploymentOptions {
   std::size_t most_waiting = 200'000;    // rows posted and not yet written; then kBusy
   bool accept_loss = false;              // go on where the journal has lost its end, which versions prove
   std::optional<std::pair<double, double>> clip;  // predictions of numbers are held within, when errors are counted
+  Replace replace = Replace::kNo;                 // of a model file that differs, at the start
   std::uint64_t new_classes = 0;  // labels that no class has may become so many; then they are refused again
   std::uint64_t seed = 1;
 };
@@ -114,8 +124,8 @@ class Deployment {
     Bell* writer = nullptr;   // rung when Turn has something to do
     Bell* trainer = nullptr;  // rung when RunOne has
   };
-  // `start` is used when the directory holds no version yet. kInvalid when it holds those of another model, or files of
-  // a newer program; kCorrupt when the journal has lost its end (see accept_loss).
+  // `start` is used when the directory holds no version yet, or where options.replace says so. kInvalid when it holds
+  // those of another model, or files of a newer program; kCorrupt when the journal has lost its end (see accept_loss).
   static Result<std::unique_ptr<Deployment>> Open(const base::Env& env, DeploymentOptions options, Runtime& runtime,
                                                   optimize::Memory& memory, model::TrainedModel start, Doors doors);
   ~Deployment();
@@ -152,6 +162,12 @@ class Deployment {
   // may be, and that reading them comes to an end.
   void PostDataset(std::vector<std::string> paths, Done done);
   void PostDataset(std::string path, Done done) { PostDataset(std::vector{std::move(path)}, std::move(done)); }
+  // A model file takes over as a new version; with `relearn`, it learns the observations that the journal holds.
+  // kInvalid when it is another model, or reads other input.
+  void PostDeploy(model::TrainedModel trained, bool relearn, Done done);
+
+  // Was the model handed to Open another than the one that the state was started from, and not used?
+  bool start_ignored() const { return start_ignored_; }
 
   // The load of predictions, for the scheduler.
   void SetLoad(double predictions_per_second, double p99_seconds);
@@ -256,6 +272,14 @@ class Deployment {
   };
   Result<Loaded> LoadVersion(std::uint64_t id);
 
+  // deployment_deploy.cc: model files that take over
+  Result<void> MeetStart(const model::Model& model, const model::TrainedModel& start);
+  Result<void> MayDeploy(const model::Model& model, const data::Description& description) const;
+  Result<std::string> KeepDeployed(const model::Model& model, const model::TrainedModel& trained);
+  Result<std::uint64_t> Deploy(const std::string& file, const model::TrainedModel& trained, bool relearn);
+  Result<void> ApplyDeploy(std::uint64_t sequence, const std::string& json);
+  Result<std::uint64_t> Relearn(State& state, std::uint64_t from, std::uint64_t to, const Ranges& discard) const;
+
   // deployment_jobs.cc: iterations and versions
   void PostRequest(Learn learn);
   void PostCommand(Command command);
@@ -312,6 +336,8 @@ class Deployment {
   std::uint64_t drift_from_ = 0;  // number of the first row after it
   bool drift_waits_ = false;      // for an iteration
   bool diverged_ = false, recovering_ = false, closing_ = false;
+  std::string started_from_;           // marks of the model file that the state was started from, or went over to
+  bool start_ignored_ = false;         // constant after Open
   std::uint64_t metrics_from_ = 0;     // while recovering: quality is known up to here
   std::uint64_t known_ = 0;            // while recovering: versions prove all records before this
   std::vector<std::string> datasets_;  // JSON of each that joined

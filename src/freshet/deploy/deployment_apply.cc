@@ -109,6 +109,8 @@ Result<void> Deployment::ApplyRecord(const Record& record) {
         return ApplyNames(record);
       case RecordKind::kClass:
         return ApplyClass(json);
+      case RecordKind::kDeploy:
+        return ApplyDeploy(record.sequence, json);
       case RecordKind::kPrediction:
       case RecordKind::kObservation:
         return {};
@@ -245,21 +247,28 @@ Result<Deployment::Earlier> Deployment::RolledBack(std::uint64_t id, const Range
                                      ": what was observed since is no longer in the journal, which begins "
                                      "with record ",
                                      journal_->first_sequence())};
-  const auto is_discarded = [&](std::uint64_t number) { return discard.Holds(number) || discards_.Holds(number); };
+  learned += TRY(Relearn(*state, info->applied, sequence, discard));
+  return Earlier{std::move(state), learned};
+}
+
+// What was observed from one sequence up to another and is not discarded; returns how many rows that were.
+Result<std::uint64_t> Deployment::Relearn(State& state, std::uint64_t from, std::uint64_t to,
+                                          const Ranges& discard) const {
   data::Rows rows;
   rows.width = model_->config().dense ? model_->config().features : 0;
   std::vector<float> scores;
   Note note;
-  TRY(log_->Scan(info->applied, [&](const Record& record) -> Result<void> {
-    if (record.sequence >= sequence || record.kind != RecordKind::kObservation || is_discarded(record.sequence))
-      return {};
+  std::uint64_t learned = 0;
+  TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {
+    const bool gone = discard.Holds(record.sequence) || discards_.Holds(record.sequence);
+    if (record.sequence >= to || record.kind != RecordKind::kObservation || gone) return {};
     rows.ClearRows();
     TRY(UnpackRow(record.payload, rows, note));
-    TRY(state->Learn(*model_, rows, scores));
+    TRY(state.Learn(*model_, rows, scores));
     ++learned;
     return {};
   }));
-  return Earlier{std::move(state), learned};
+  return learned;
 }
 
 Result<void> Deployment::RollBack(Earlier earlier, const Ranges& discard) {

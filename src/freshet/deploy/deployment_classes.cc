@@ -20,8 +20,8 @@ Result<void> Deployment::CheckNewClasses() {
   if (options_.new_classes == 0) return {};
   (void)TRY(model::WithClasses(*model_, most_classes_));
   if (names == model_->scores()) return {};
-  return Error{Code::kInvalid, Str("the model cannot learn new classes: its ", model_->scores(), " classes have ", names,
-                                   " names, expected one each")};
+  return Error{Code::kInvalid, Str("the model cannot learn new classes: its ", model_->scores(), " classes have ",
+                                   names, " names, expected one each")};
 }
 
 // Each is a record of its own, before those of the rows that brought it: they hold its number.
@@ -64,7 +64,11 @@ Result<void> Deployment::ApplyClass(const std::string& text) {
   starting_.reset();
   labels.names.push_back(name);
   labels.Index();
-  return UseModel(std::move(wider));
+  auto used = UseModel(std::move(wider));
+  if (used.ok()) return used;
+  labels.names.pop_back();
+  labels.Index();
+  return used;
 }
 
 // The record that brought a class was lost: another takes its place, so that those after it keep their numbers.
@@ -89,9 +93,11 @@ Result<Deployment::Loaded> Deployment::LoadVersion(std::uint64_t id) {
   auto same = fewer ? model::WithClasses(*other, model_->scores()) : model::WithClasses(*model_, other->scores());
   const auto& expected = fewer ? model_->config() : other->config();
   if (!same.ok() || same.value()->config().ToJson() != expected.ToJson()) return description.error();
-  if (!fewer) {
+  if (!fewer) {  // the model gets wider only by a version that is whole
+    loaded.state = TRY(models_->NewState(*same.value()));
+    loaded.description = TRY(versions_->Load(id, *same.value(), *loaded.state));
     TRY(UseModel(std::move(same).value()));
-    return LoadVersion(id);
+    return loaded;
   }
   const auto narrow = TRY(models_->NewState(*other));
   loaded.description = TRY(versions_->Load(id, *other, *narrow));

@@ -60,6 +60,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
       return Error{Code::kCorrupt, Str(options_.directory,
                                        ": no version can be read, and the journal no longer reaches "
                                        "back to the first observation")};
+    started_from_ = MarksOf(models_->state().parameters, models_->state().moments);
     const VersionInfo info{0, "start", 1, 0, 0, Now(), true};  // pinned: a replay can always begin here
     TRY(versions_->Save(info, *model_, models_->state(), models_->description()));
     TRY(versions_->SaveVitals(info, SaveVitals()));
@@ -71,6 +72,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   }
   if (recommends()) RecoverRated(start);
   applied_ = log_->next_sequence();
+  if (journal_ != nullptr) TRY(MeetStart(*made_models_.front(), start));
   NamesAreLogged();
   TRY(models_->Publish(applied_ - 1));
   stats_.version = applied_ - 1;
@@ -107,10 +109,10 @@ Result<void> Deployment::BeginWith(std::unique_ptr<State> state, const data::Row
 Result<bool> Deployment::LoadNewestVersion() {
   auto all = versions_->list();
   for (auto info = all.rbegin(); info != all.rend(); ++info) {
-    auto loaded = LoadVersion(info->id);
     auto vitals = versions_->LoadVitals(info->id);
-    if (!loaded.ok() || !vitals.ok()) {
-      const Error& error = loaded.ok() ? vitals.error() : loaded.error();
+    auto loaded = vitals.ok() ? LoadVersion(info->id) : Result<Loaded>(vitals.error());
+    if (!loaded.ok()) {
+      const Error& error = loaded.error();
       if (error.code == Code::kInvalid) return error;
       versions_->Forget(info->id, error);
       continue;
@@ -284,6 +286,7 @@ std::string Deployment::SaveVitals() const {
   json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
   json["error_after_retraining"] = error_after_retraining_;
   json["datasets"] = datasets_;
+  json["started_from"] = started_from_;
   json["discards"] = discards_.list();
   std::vector<std::uint64_t> pinned;
   for (const VersionInfo& info : versions_->list())
@@ -314,6 +317,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
     if (counts.size() != 4) return Error{Code::kCorrupt, "the counts of a version are damaged"};
     learned_ = counts[0], since_version_ = counts[1], since_retraining_ = counts[2], iterations_ = counts[3];
     error_after_retraining_ = json.at("error_after_retraining");
+    started_from_ = json.value("started_from", "");
     discards_ = Ranges(json.at("discards").get<std::vector<Ranges::Range>>());
     for (const auto& [from, to] : discards_.list()) log_->Discard(from, to);
     for (const std::string& dataset : json.at("datasets").get<std::vector<std::string>>()) {

@@ -56,9 +56,9 @@ std::vector<data::NewName> TakeNames(Cursor& cursor) {
 
 enum Flag : std::uint8_t { kDense = 1, kWeighted = 2, kId = 4, kScores = 8, kNames = 16, kOwner = 32 };
 
-constexpr std::array<std::string_view, 12> kNamesOfKinds = {
-    "",      "observation", "prediction", "iteration start", "iteration end", "version", "data set",
-    "drift", "roll-back",   "pin",        "names",           "class"};
+constexpr std::array<std::string_view, 13> kNamesOfKinds = {
+    "",      "observation", "prediction", "iteration start", "iteration end", "version",       "data set",
+    "drift", "roll-back",   "pin",        "names",           "class",         "deployed model"};
 
 constexpr std::size_t kKindAt = 16;
 std::uint32_t MarkOf(std::uint64_t salt) { return static_cast<std::uint32_t>(salt >> 40) << 8; }

@@ -26,6 +26,7 @@ enum class RecordKind : std::uint8_t {
   kPin,              // a version is kept for good, or no longer
   kNames,            // names entered the dictionaries without a row of the journal
   kClass,            // a label never seen before became a class of the model
+  kDeploy,           // a model file took over
 };
 std::string_view Name(RecordKind kind);
 bool IsKnown(RecordKind kind);  // or else a newer program wrote it
