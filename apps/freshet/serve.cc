@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 struct ServeFlags {
   std::vector<std::string> models;
-  std::string state = "freshet-state", method = "continuous", durability = "everysec";
+  std::string state = "freshet-state", method = "continuous", durability = "everysec", replace = "no";
   std::string listen = "127.0.0.1:8080", certificate, key, tokens, config;
   std::vector<std::string> hosts, datasets;
   bool insecure = false, idle = false, json = false, accept_loss = false;
@@ -41,6 +41,11 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("state", &state, "where journals and versions are kept; the next start goes on from there",
                {.value = "DIR"});
   cold.Register(settings);
+  settings.Add(
+      "replace", &replace,
+      "a model file that is not the one the state was started from: no - it is ignored, yes - it takes over as "
+      "a new version, relearn - and learns what the journal holds again",
+      {.value = "WHAT", .choices = deploy::ReplaceNames()});
   settings.Group("Learning");
   settings.Add("method", &method, "how models are kept up to date",
                {.value = "NAME", .choices = deploy::MethodNames()});
@@ -117,6 +122,7 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   options.versions_kept = flags.versions;
   options.accept_loss = flags.accept_loss;
   options.new_classes = flags.new_classes;
+  options.replace = TRY(deploy::ParseReplace(flags.replace));
   return options;
 }
 
@@ -284,7 +290,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   std::string said;
   if (flags.json) {
     nlohmann::ordered_json json = {{"schema", 1}, {"address", address}, {"port", server->port()}};
-    for (serve::ServedModel* const model : api.models()) json["models"].push_back(model->name());
+    for (serve::ServedModel* const model : api.models()) {
+      json["models"].push_back(model->name());
+      if (model->deployment().start_ignored()) json["ignored_files"].push_back(model->name());
+    }
     said = json.dump() + "\n";
   } else {
     for (serve::ServedModel* const model : api.models()) {
@@ -292,6 +301,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
       said += Str("model    ", model->name(), ": ", model->deployment().model().config().kind, ", ",
                   deploy::Name(model->deployment().options().method), ", ", Grouped(stats.observations),
                   " observations so far\n");
+      if (model->deployment().start_ignored())
+        said += Str("note     ", model->name(),
+                    ": its file is not the one that the state was started from, and is not used; --replace yes lets it "
+                    "take over\n");
     }
     said += Str("serving  ", address, "  (Ctrl-C stops; the state is in ", flags.state, ")\n");
   }

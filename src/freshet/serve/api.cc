@@ -156,8 +156,8 @@ void Api::Dispatch(Exchange& exchange, Route& route) {
                        route.call == "events" || route.call == "history" || ready;
   const bool predicting = route.call == "infer" || route.call == "recommend";
   const bool learning = route.call == "learn" || route.call == "feedback";
-  const bool control =
-      route.call == "datasets" || route.call == "rollback" || route.call == "iterate" || route.call == "pin";
+  const bool control = route.call == "datasets" || route.call == "rollback" || route.call == "iterate" ||
+                       route.call == "pin" || route.call == "deploy";
   if (!reading && !predicting && !learning && !control)
     return refuse(ErrorResponse(404, Str("there is no call ", Quoted(route.call), "; GET /v2 lists the extensions")));
   if (!route.version.empty() && !route.call.empty() && route.call != "infer" && !ready)

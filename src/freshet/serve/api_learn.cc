@@ -151,6 +151,19 @@ void Api::Control(Exchange& exchange, ServedModel& model, std::string_view call_
     } else if (call == "pin") {
       const PinRequest request = TRY(ParsePin(body));
       deployment.PostPin(TRY(VersionOf(request.version)), request.pinned, done);
+    } else if (call == "deploy") {
+      const DeployRequest request = TRY(ParseDeploy(body));
+      const std::vector<std::string> files = TRY(DatasetFiles(request.path));
+      if (files.size() != 1)
+        return Error{Code::kBadInput,
+                     Str("path ", Quoted(request.path), ": names ", files.size(), " files, expected one")};
+      slow_.Post([this, &deployment, request, file = files[0], done] {  // reading it takes the disk
+        auto trained = model::LoadModel(files_, file, memory_);
+        if (!trained.ok())
+          return done(Error{trained.error().code == Code::kNotFound ? Code::kNotFound : Code::kBadInput,
+                            Str("path ", Quoted(request.path), ": is no model file that can be read")});
+        deployment.PostDeploy(std::move(trained).value(), request.relearn, done);
+      });
     } else {
       const DatasetRequest request = TRY(ParseDataset(body));
       deployment.PostDataset(TRY(DatasetFiles(request.path)), done);

@@ -78,6 +78,14 @@ Result<void> ParseIterate(std::string_view body) {
   return FindFields(TRY(json.Parse(body)), {}, UnknownKeys::kRefused);
 }
 
+Result<DeployRequest> ParseDeploy(std::string_view body) {
+  JsonBody json;
+  std::array<JsonField, 2> fields = {JsonField{"path"}, JsonField{"relearn"}};
+  const auto& [path, relearn] = fields;
+  TRY(FindFields(TRY(json.Parse(body)), fields, UnknownKeys::kRefused));
+  return DeployRequest{TRY(TextIn(path)), relearn.found && TRY(BoolIn(relearn))};
+}
+
 Result<DatasetRequest> ParseDataset(std::string_view body) {
   JsonBody json;
   std::array<JsonField, 1> fields = {JsonField{"path"}};

@@ -75,6 +75,13 @@ Result<RollBackRequest> ParseRollBack(std::string_view body);
 // {} or nothing at all.
 Result<void> ParseIterate(std::string_view body);
 
+// {"path": "…", "relearn": bool?}: a model file takes over, and perhaps learns what the journal holds again.
+struct DeployRequest {
+  std::string path;
+  bool relearn = false;
+};
+Result<DeployRequest> ParseDeploy(std::string_view body);
+
 // {"path": "…"}
 struct DatasetRequest {
   std::string path;
