@@ -107,7 +107,7 @@ Result<std::string> Deployment::KeepDeployed(const model::Model& model, const mo
   while (env_.files.Exists(Str(directory, "/", n, ".model"))) ++n;
   const std::string file = Str(n, ".model");
   TRY(model::SaveModel(env_.files, Str(directory, "/", file), model, trained.parameters, trained.description,
-                       trained.metadata));
+                       trained.metadata, trained.rated));
   return file;
 }
 
