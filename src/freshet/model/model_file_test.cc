@@ -1,4 +1,5 @@
 #include "model/model_file.h"
+#include "data/ratings_columns.h"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +29,7 @@ class ModelFileTest : public testing::Test {
     Randomise(random, parameters);
     data::Description description;
     description.format = kind.kind == "factorization" ? "ratings" : "libsvm";
+    if (description.format == "ratings") description.columns = data::RatingsColumns();
     description.labels.kind = model->loss().task();
     description.labels.names = {"no", "ja \xfc", "0"};
     description.labels.Index();
