@@ -48,12 +48,13 @@ Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::stri
 
 Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
                        const optimize::Parameters& parameters, const data::Description& description,
-                       data::Metadata metadata, const Rated& rated) {
+                       data::Metadata metadata, const Rated& rated, const Sums* sums) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   metadata["format"] = "freshet model 1";
   metadata["model"] = model.config().ToJson();
   AddBlocks(parameters, Part::kRows, "", tensors);
+  if (sums != nullptr) sums->Save(parameters, metadata, tensors);
   description.Save(metadata, tensors, storage);
   const std::string packed = rated.Pack();
   if (!packed.empty()) tensors.push_back({kRated, data::DType::kU8, {packed.size()}, std::as_bytes(std::span(packed))});
@@ -75,8 +76,10 @@ Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& m
       if (names.size() != 2 || user >= names[0].size() || item >= names[1].size())
         return Error{Code::kCorrupt, Str("user ", user, " has rated item ", item, ", and there are no such names")};
   }
-  return TrainedModel{std::move(model), std::move(parameters), std::move(description), file.metadata(),
-                      std::move(rated)};
+  std::optional<Sums> sums;
+  if (Sums::In(file)) sums = TRY(Sums::Load(file, parameters));
+  return TrainedModel{std::move(model), std::move(parameters), std::move(description),
+                      file.metadata(),  std::move(rated),      std::move(sums)};
 }
 
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory) {

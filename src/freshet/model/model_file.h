@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/files.h"
 #include "data/description.h"
 #include "model/model.h"
 #include "model/rated.h"
+#include "model/sums.h"
 
 namespace freshet::model {
 
@@ -15,15 +17,16 @@ struct TrainedModel {
   std::unique_ptr<Model> model;
   optimize::Parameters parameters;
   data::Description description;
-  data::Metadata metadata;  // what else the file says: version, rows trained on, …
-  Rated rated{};            // factorizations: by whom, of what it was trained on; may be empty
+  data::Metadata metadata;     // what else the file says: version, rows trained on, …
+  Rated rated{};               // factorizations: by whom, of what it was trained on; may be empty
+  std::optional<Sums> sums{};  // what its update rule has summed up, where that was kept
 };
 
 // Writes a model file: safetensors, the blocks by name, with the model's and the input's description as metadata.
 // Atomic: the old file stays whole until the new one is on the disk.
 Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
                        const optimize::Parameters& parameters, const data::Description& description,
-                       data::Metadata metadata, const Rated& rated = {});
+                       data::Metadata metadata, const Rated& rated = {}, const Sums* sums = nullptr);
 
 // kCorrupt with the reason for a damaged, truncated or foreign file.
 Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
