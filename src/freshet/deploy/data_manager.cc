@@ -24,9 +24,9 @@ Result<std::unique_ptr<DataManager>> DataManager::Make(const DataOptions& option
   return std::unique_ptr<DataManager>(new DataManager(options, log, std::move(sampler)));
 }
 
-void DataManager::Join(std::uint64_t first, std::uint64_t rows) {
+void DataManager::Join(std::uint64_t first, std::uint64_t rows, bool known) {
   SkipTo(first);
-  sets_.Add(end_, rows, false);
+  sets_.Add(end_, rows, known);
   for (; rows > 0; --rows) Observe(1);
 }
 

@@ -63,8 +63,9 @@ class DataManager {
     Observe(loss);
     buffer_begin_ = end_;
   }
-  // A data set joined the history under the numbers from `first` on; nobody has learned its rows yet.
-  void Join(std::uint64_t first, std::uint64_t rows);
+  // A data set joined the history under the numbers from `first` on; unless it is known that the model was trained on
+  // its rows, nobody has learned them yet.
+  void Join(std::uint64_t first, std::uint64_t rows, bool known = false);
   // One that had joined before such were noted; it counts as visited.
   void NoteJoined(std::uint64_t first, std::uint64_t rows) {
     if (first >= sets_.end()) sets_.Add(first, rows, true);

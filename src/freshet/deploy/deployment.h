@@ -160,7 +160,9 @@ class Deployment {
   void PostPin(std::uint64_t version, bool pinned, Done done);
   // Files that become part of the history together. They are read as they are named: whoever asks sees to it that they
   // may be, and that reading them comes to an end.
-  void PostDataset(std::vector<std::string> paths, Done done);
+  // Rows that are known were learned before, when the model file was made: they are drawn from and not learned as new.
+  enum class Met { kNew, kKnown };
+  void PostDataset(std::vector<std::string> paths, Done done, Met met = Met::kNew);
   void PostDataset(std::string path, Done done) { PostDataset(std::vector{std::move(path)}, std::move(done)); }
   // A model file takes over as a new version; with `relearn`, it learns the observations that the journal holds.
   // kInvalid when it is another model, or reads other input.
@@ -296,7 +298,7 @@ class Deployment {
   void StartVersion(std::string_view origin);
   bool GoOnStarting();
   base::Clock::Duration VersionGap() const;
-  void Import(std::vector<std::string> paths, Done done);
+  void Import(std::vector<std::string> paths, Met met, Done done);
   void RollBackTo(std::uint64_t version, const Ranges& discard, bool relearn, const Done& done);
   bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
   bool learns() const { return options_.method >= Method::kBaselinePlus; }

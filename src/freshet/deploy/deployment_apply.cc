@@ -299,7 +299,7 @@ Result<void> Deployment::ApplyDataset(const std::string& text) {
     TRY(AdoptAgain(file, json.at("first"), rows));
   else
     TRY(log_->Adopt(Str(options_.directory, "/datasets/", file), json.at("first"), rows));
-  data_->Join(json.at("first"), rows);
+  data_->Join(json.at("first"), rows, json.value("known", false));
   return {};
 }
 

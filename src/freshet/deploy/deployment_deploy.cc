@@ -107,7 +107,7 @@ Result<std::string> Deployment::KeepDeployed(const model::Model& model, const mo
   while (env_.files.Exists(Str(directory, "/", n, ".model"))) ++n;
   const std::string file = Str(n, ".model");
   TRY(model::SaveModel(env_.files, Str(directory, "/", file), model, trained.parameters, trained.description,
-                       trained.metadata, trained.rated));
+                       trained.metadata, trained.rated, trained.sums ? &*trained.sums : nullptr));
   return file;
 }
 
@@ -130,6 +130,7 @@ Result<void> Deployment::ApplyDeploy(std::uint64_t sequence, const std::string& 
   auto narrow = TRY(models_->NewState(*trained.model));
   narrow->parameters.CopyFrom(trained.parameters);
   TRY(narrow->optimizer->Follow(narrow->parameters));
+  if (trained.sums) (void)trained.sums->Give(narrow->parameters, *narrow->optimizer);  // of no use to another rule
   if (trained.description.standardise) narrow->moments = trained.description.moments;
   narrow->target = trained.description.target;
   auto state = TRY(models_->NewState());

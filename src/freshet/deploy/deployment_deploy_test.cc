@@ -59,6 +59,50 @@ class DeployedModel : public testing::Test {
   std::vector<float> learned;
 };
 
+// A file that also holds what its training has summed up, by the rule that deployments here have.
+model::TrainedModel WithSums(World& world, const std::string& rule) {
+  model::TrainedModel trained = world.Dense();
+  optimize::OptimizerOptions options;
+  options.kind = rule;
+  auto state = State::Make(*trained.model, options, world.memory, trained.description.moments).value();
+  std::vector<float> scores;
+  for (std::uint64_t n = 900; n < 950; ++n) {
+    data::Rows row = World::Row(*trained.model, n);
+    CHECK(state->Learn(*trained.model, row, scores).ok());
+  }
+  trained.parameters.CopyFrom(state->parameters);
+  trained.description.moments = state->moments;
+  trained.sums = model::Sums::Of(state->parameters, *state->optimizer);
+  return trained;
+}
+
+TEST_F(DeployedModel, GoesOnWithWhatItsTrainingHasSummedUp) {
+  const auto sums_of = [](const Deployment& deployment) {
+    const State& state = deployment.models().state();
+    return model::Sums::Of(state.parameters, *state.optimizer);
+  };
+  const model::TrainedModel trained = WithSums(world, "adagrad");
+  ASSERT_EQ(trained.sums->step, 50u);
+  std::vector<float> all;
+  for (const auto& block : trained.sums->blocks) all.insert(all.end(), block.values.begin(), block.values.end());
+  ASSERT_NE(all, std::vector<float>(all.size(), 0.0f));
+  const auto expect_same = [&](const model::Sums& sums) {
+    EXPECT_EQ(sums.step, 50u);
+    ASSERT_EQ(sums.blocks.size(), trained.sums->blocks.size());
+    for (std::size_t b = 0; b < sums.blocks.size(); ++b)
+      EXPECT_EQ(sums.blocks[b].values, trained.sums->blocks[b].values);
+  };
+  DeploymentOptions other = options;
+  other.directory = "/other";
+  expect_same(sums_of(*world.Open(other, WithSums(world, "adagrad")).value()));
+  expect_same(sums_of(*world.Open(other, WithSums(world, "adagrad")).value()));  // from its first version
+  options.replace = Replace::kYes;
+  expect_same(sums_of(*world.Open(options, WithSums(world, "adagrad")).value()));
+  expect_same(sums_of(*world.Open(options, WithSums(world, "adagrad")).value()));
+  other.directory = "/third";
+  EXPECT_EQ(sums_of(*world.Open(other, WithSums(world, "adam")).value()).step, 0u);  // of no use to another rule
+}
+
 TEST_F(DeployedModel, IsIgnoredAndSaidToBeUnlessAskedFor) {
   EXPECT_FALSE(world.Open(options, world.Dense()).value()->start_ignored());
   const auto deployment = world.Open(options, Retrained(world)).value();

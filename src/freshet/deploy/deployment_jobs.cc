@@ -242,17 +242,17 @@ void Deployment::PostPin(std::uint64_t version, bool pinned, Done done) {
   });
 }
 
-void Deployment::PostDataset(std::vector<std::string> paths, Done done) {
-  PostCommand([this, paths = std::move(paths), done = std::move(done)]() mutable {
+void Deployment::PostDataset(std::vector<std::string> paths, Done done, Met met) {
+  PostCommand([this, paths = std::move(paths), done = std::move(done), met]() mutable {
     if (journal_ == nullptr) return done(Error{Code::kInvalid, "data sets need a directory to keep them in"});
-    Import(std::move(paths), std::move(done));
+    Import(std::move(paths), met, std::move(done));
   });
 }
 
 // Reads a data set in the background with a copy of the description. Names it is the first to bring get numbers in that
 // copy; they hold if nobody brought others meanwhile. If somebody did, the names are entered first and it is read
 // again, which then finds them all. What does not join leaves no file behind.
-void Deployment::Import(std::vector<std::string> paths, Done done) {
+void Deployment::Import(std::vector<std::string> paths, Met met, Done done) {
   struct Reading {
     data::Description description;
     std::vector<std::uint32_t> sizes;  // of its dictionaries, before
@@ -282,7 +282,7 @@ void Deployment::Import(std::vector<std::string> paths, Done done) {
       return Error{Code::kBadInput, Str(Join(paths, ", "), ": found no rows, expected one or more")};
     return {};
   };
-  const auto adopt = [this, reading, paths, copy, done, refuse]() -> void {
+  const auto adopt = [this, reading, paths, copy, met, done, refuse]() -> void {
     bool alone = true;
     std::vector<data::NewName> names;
     for (std::size_t d = 0; d < reading->sizes.size(); ++d) {
@@ -301,11 +301,13 @@ void Deployment::Import(std::vector<std::string> paths, Done done) {
       NamesAreLogged();
       if (!alone) {
         DatasetWriter::Remove(env_.files, copy);
-        return Import(paths, done);
+        return Import(paths, met, done);
       }
     }
-    const std::string text = Dump(Json{
-        {"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", Join(paths, ", ")}});
+    Json json{
+        {"file", reading->file}, {"first", log_->next_number()}, {"rows", reading->rows}, {"path", Join(paths, ", ")}};
+    if (met == Met::kKnown) json["known"] = true;
+    const std::string text = Dump(json);
     auto logged = Log(RecordKind::kDataset, text);
     if (!logged.ok()) return refuse(logged.error());
     if (auto applied = ApplyDataset(text); !applied.ok()) return done(applied.error());

@@ -54,12 +54,15 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   models_ = std::make_unique<ModelManager>(*model_, start.description, options_.optimizer, memory_, doors_.readers,
                                            doors_.companion);
   TRY(CheckNewClasses());
-  TRY(models_->Begin(&start.parameters));
+  const bool given = TRY(models_->Begin(&start.parameters, start.sums ? &*start.sums : nullptr));
   if (versions_ != nullptr && !TRY(LoadNewestVersion())) {
     if (journal_->first_sequence() > 1)
       return Error{Code::kCorrupt, Str(options_.directory,
                                        ": no version can be read, and the journal no longer reaches "
                                        "back to the first observation")};
+    if (!given)
+      env_.log.Warn("sums ignored", "directory", options_.directory, "rule", start.sums->rule, "now",
+                    models_->state().optimizer->name());
     started_from_ = MarksOf(models_->state().parameters, models_->state().moments);
     const VersionInfo info{0, "start", 1, 0, 0, Now(), true};  // pinned: a replay can always begin here
     TRY(versions_->Save(info, *model_, models_->state(), models_->description()));

@@ -85,6 +85,32 @@ TEST(QuietDeployment, LearnsADataSetThatIsRegistered) {
   }
 }
 
+TEST(QuietDeployment, DrawsFromRowsThatAreKnownAndDoesNotLearnThemAsNew) {
+  World world;
+  const DeploymentOptions options = WithRecipe(world, "light", world.Dense());
+  auto deployment = world.Open(options, world.Dense()).value();
+  const auto before = World::Fingerprint(*deployment);
+  world.disk.Write("/set.csv", DatasetText(400));
+  bool joined = false;
+  deployment->PostDataset(
+      std::vector<std::string>{"/set.csv"}, [&](const Result<std::string>& result) { joined = result.ok(); },
+      Deployment::Met::kKnown);
+  deployment->Settle();
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(deployment->stats().history, 400u);
+  EXPECT_EQ(deployment->stats().iterations, 0u);
+  EXPECT_EQ(World::Fingerprint(*deployment), before);
+  EXPECT_TRUE(deployment->Close().ok());
+  deployment.reset();
+  deployment = world.Open(options, world.Dense()).value();
+  deployment->Settle();
+  EXPECT_EQ(deployment->stats().iterations, 0u);
+  deployment->PostIterate([](const auto& done) { EXPECT_TRUE(done.ok()); });
+  deployment->Settle();
+  EXPECT_GT(deployment->stats().iteration_rows, 0u);
+  EXPECT_NE(World::Fingerprint(*deployment), before);
+}
+
 TEST(QuietDeployment, LearnsADataSetAlsoWhenItIsAllThereIs) {
   World world;
   const auto deployment = world.Open(WithRecipe(world, "light", world.Dense()), world.Dense(), {.readers = 1}).value();

@@ -31,14 +31,16 @@ Result<std::unique_ptr<State>> ModelManager::NewState(const model::Model& model)
   return state;
 }
 
-Result<void> ModelManager::Begin(const optimize::Parameters* weights) {
+Result<bool> ModelManager::Begin(const optimize::Parameters* weights, const model::Sums* sums) {
   state_ = TRY(NewState());
+  bool given = true;
   if (weights != nullptr) {
     state_->parameters.CopyFrom(*weights);
     TRY(state_->optimizer->Follow(state_->parameters));
+    if (sums != nullptr) given = sums->Give(state_->parameters, *state_->optimizer);
   }
   TRY(Publish(0));
-  return {};
+  return given;
 }
 
 Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores) {

@@ -7,6 +7,7 @@
 #include "deploy/publisher.h"
 #include "deploy/runtime.h"
 #include "deploy/versions.h"
+#include "model/sums.h"
 
 namespace freshet::deploy {
 
@@ -21,8 +22,9 @@ class ModelManager {
   ModelManager(const model::Model& model, data::Description description, const optimize::OptimizerOptions& optimizer,
                optimize::Memory& memory, int readers, Publisher::Companion companion);
 
-  // Begins with these weights; nothing: with the model's starting values.
-  Result<void> Begin(const optimize::Parameters* weights);
+  // Begins with these weights, and with the sums that belong to them; nothing: with the model's starting values. Sums
+  // of another update rule are of no use: false.
+  Result<bool> Begin(const optimize::Parameters* weights, const model::Sums* sums = nullptr);
 
   const model::Model& model() const { return *model_; }
   data::Description& description() { return description_; }
