@@ -149,7 +149,7 @@ TEST_F(CliTest, AnUnreadableFileEndsInOneClearLine) {
 
 TEST_F(CliTest, JsonIsAllThatGoesToStandardOutput) {
   Generate("sea", 3000, "sea.csv");
-  Generate("ratings", 2000, "r.dat", {"--users", "50", "--items", "30"});
+  Generate("ratings", 2000, "r.dat", {"--users", "50", "--items", "300"});
   const Json trained = JsonOf(Must({"train", "sea.csv", "-o", "m", "--json", "--holdout", "0.2", "--test", "sea.csv"}));
   EXPECT_EQ(trained["schema"], 1);
   EXPECT_EQ(trained["rows"].get<int>() + trained["held_out"]["rows"].get<int>(), 3000);
@@ -333,6 +333,26 @@ TEST_F(CliTest, GoesOnTrainingFromAModelFile) {
   const double before = JsonOf(Must({"evaluate", "-i", "m", "second.csv", "--json"}))["log_loss"];
   const Json more = JsonOf(Must({"train", "second.csv", "--from", "m", "-o", "m2", "--json", "--quiet"}));
   EXPECT_LT(more["progressive"]["log_loss"].get<double>(), before + 0.05);
+}
+
+TEST_F(CliTest, GoesOnFromAModelFileWithItsSumsAsIfItHadNeverStopped) {
+  Generate("sea", 2000, "first.csv", {"--drift-rows", "100000"});
+  Generate("sea", 2000, "second.csv", {"--drift-rows", "100000", "--first-row", "2000"});
+  const auto train = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "train");
+    arguments.insert(arguments.end(), {"--no-standardise", "--optimizer", "adagrad", "--quiet"});
+    Must(arguments);
+  };
+  const auto predictions = [&](const std::string& model) { return Must({"predict", "-i", model, "second.csv"}).out; };
+  train({"first.csv", "second.csv", "-o", "both"});
+  train({"first.csv", "-o", "kept", "--keep-optimizer"});
+  train({"first.csv", "-o", "plain"});
+  EXPECT_EQ(predictions("kept"), predictions("plain"));
+  train({"second.csv", "--from", "kept", "-o", "after kept"});
+  train({"second.csv", "--from", "plain", "-o", "after plain"});
+  EXPECT_EQ(predictions("after kept"), predictions("both"));
+  EXPECT_NE(predictions("after plain"), predictions("both"));
+  ExpectMentions(Fails(2, {"train", "first.csv", "--optimizer", "lbfgs", "--keep-optimizer"}), "--keep-optimizer");
 }
 
 TEST_F(CliTest, SplitsConvertsAndInspects) {

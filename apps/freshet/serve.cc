@@ -20,7 +20,7 @@ struct ServeFlags {
   std::vector<std::string> models;
   std::string state = "freshet-state", method = "continuous", durability = "everysec", replace = "no";
   std::string listen = "127.0.0.1:8080", certificate, key, tokens, config;
-  std::vector<std::string> hosts, datasets;
+  std::vector<std::string> hosts, datasets, history;
   bool insecure = false, idle = false, json = false, accept_loss = false;
   int threads = 0, retrain_epochs = 10;
   std::uint64_t buffer = 500, version_rows = 100'000, versions = 10, retrain_every = 0, new_classes = 0;
@@ -41,6 +41,9 @@ void ServeFlags::Register(base::Settings& settings) {
   settings.Add("state", &state, "where journals and versions are kept; the next start goes on from there",
                {.value = "DIR"});
   cold.Register(settings);
+  settings.Add("history", &history,
+               "rows that a model file was trained on, which iterations of a new state draw from (may be given again)",
+               {.value = "FILE"});
   settings.Add(
       "replace", &replace,
       "a model file that is not the one the state was started from: no - it is ignored, yes - it takes over as "
@@ -239,11 +242,28 @@ void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::B
   });
 }
 
+// What a model file was trained on joins the history of a new state, before anybody is answered.
+Result<void> JoinHistory(Door& door, deploy::Deployment& deployment, const std::vector<std::string>& paths) {
+  if (paths.empty() || deployment.stats().history > 0) return {};
+  const auto joined = std::make_shared<std::optional<Result<std::string>>>();
+  deployment.PostDataset(
+      paths, [joined](const Result<std::string>& result) { *joined = result; }, deploy::Deployment::Met::kKnown);
+  while (!*joined) {
+    TRY(door.GoOn());
+    deployment.Turn();
+    deployment.background().RunOne();
+  }
+  TRY(**joined);
+  return {};
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   ServeFlags flags;
   base::Settings settings;
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (!flags.history.empty() && (flags.models.size() != 1 || !flags.cold.name.empty()))
+    return Error{Code::kInvalid, "--history is what one model file was trained on; serve that one alone"};
   const int io_threads = Threads(flags.threads);
   optimize::HeapMemory memory;
   base::InlineExecutor executor;
@@ -271,6 +291,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     auto deployment = TRY(
         deploy::Deployment::Open(env, std::move(options), runtime, memory, std::move(named.trained), std::move(doors))
             .While(Str("starting model ", named.name)));
+    TRY(JoinHistory(door, *deployment, flags.history).While(Str("reading the history of model ", named.name)));
     api.Add(std::make_unique<serve::ServedModel>(named.name, std::move(deployment), door.clock, metrics));
   }
 

@@ -157,6 +157,33 @@ TEST_F(ServeTest, GoesOnWhereItStoppedBitForBit) {
   }
 }
 
+TEST_F(ServeTest, DrawsFromWhatItsModelWasTrainedOn) {
+  TrainSea();
+  const std::vector<std::string> arguments = {"sea.model", "--state", "s", "--history", "sea.csv"};
+  std::string answers;
+  {
+    Server server(scratch_, arguments);
+    ASSERT_TRUE(server.up()) << server.Wait().err;
+    const Json learning = server.Stats("sea")["learning"];
+    EXPECT_GT(learning["history"], 0) << learning;
+    EXPECT_EQ(learning["learned"], 0);
+    answers = SeaAnswers(server.port(), "sea");
+    EXPECT_EQ(server.Stop().code, 0);
+  }
+  Server server(scratch_, arguments);  // which does not read it again
+  ASSERT_TRUE(server.up()) << server.Wait().err;
+  EXPECT_EQ(SeaAnswers(server.port(), "sea"), answers);
+  ASSERT_EQ(server.Post("/v2/models/sea/iterate", Json::object()).status, 200);
+  EXPECT_TRUE(serve::Eventually([&] { return server.Stats("sea")["training"]["iterations"] == 1; }));
+  EXPECT_NE(SeaAnswers(server.port(), "sea"), answers);
+  EXPECT_EQ(server.Stop().code, 0);
+  const Finished lost =
+      Process(scratch_, {"serve", "sea.model", "--state", "t", "--listen", "127.0.0.1:0", "--history", "no.csv"}, {})
+          .Wait();
+  EXPECT_NE(lost.code, 0);
+  EXPECT_NE(lost.err.find("no.csv"), std::string::npos) << lost.err;
+}
+
 TEST_F(ServeTest, RemembersNamesItMetWhileServing) {
   std::string table = "age,city,label\n";
   for (int i = 0; i < 100; ++i)

@@ -55,6 +55,10 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("checkpoint", &checkpoint, "save the run here; the same command again resumes it", {.value = "FILE"});
   settings.Add("checkpoint-seconds", &checkpoint_seconds, "time between checkpoints", {.value = "S", .least = 0});
   settings.Add("fresh", &fresh, "start over though there is a checkpoint");
+  settings.Add(
+      "keep-optimizer", &keep_optimizer,
+      "the model file also holds what the update rule has summed up, so that serve and --from go on as this run "
+      "would have");
   settings.Add("cache", &cache, "keep parsed rows here", {.letter = 'c', .value = "FILE"});
   settings.Add("scratch", &scratch, "where temporary files go", {.value = "DIR"});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
@@ -209,13 +213,13 @@ std::string Without(const Names& left_out, std::string_view settings) {
 // The settings that must be the same when a run is resumed: all but those that say where things go. Workers with inputs
 // of their own each name another.
 std::string Fingerprint(const TrainFlags& flags, const base::Settings& settings) {
-  Names free = {"out",          "test",       "curve",      "json",
-                "quiet",        "threads",    "checkpoint", "checkpoint-seconds",
-                "fresh",        "scratch",    "bad-rows",   "max-bad-rows",
-                "cache",        "rank",       "world",      "rendezvous",
-                "job",          "token-file", "heartbeat",  "shared-memory",
-                "trace",        "fabric",     "tls",        "announce",
-                "join-timeout", "workers"};
+  Names free = {"out",          "test",       "curve",         "json",
+                "quiet",        "threads",    "checkpoint",    "checkpoint-seconds",
+                "fresh",        "scratch",    "bad-rows",      "max-bad-rows",
+                "cache",        "rank",       "world",         "rendezvous",
+                "job",          "token-file", "heartbeat",     "shared-memory",
+                "trace",        "fabric",     "tls",           "announce",
+                "join-timeout", "workers",    "keep-optimizer"};
   if (flags.workers.own()) free.insert({"data", "label-file"});
   return Without(free, settings.Effective());
 }
@@ -318,6 +322,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   const bool speaks = place.rank == 0;
   base::ThreadPool pool(threads);
   const base::Env env = door.env(pool);
+  if (flags.keep_optimizer && flags.learning.optimizer == "lbfgs")
+    return Error{Code::kInvalid, "--keep-optimizer: lbfgs sums up nothing that could be gone on with; leave one out"};
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
   for (const std::string& path : {flags.checkpoint, flags.cache, flags.input.reader.bad_rows_path})
     TRY(CheckPlaceFor(door.files, path));
@@ -343,6 +349,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
                                        " has learned scaled numbers and goes on with them; leave out one of the two")};
     start.weights = &earlier->parameters;
     start.rated = &earlier->rated;
+    if (earlier->sums) start.sums = &*earlier->sums;
     flags.learning.model = earlier->model->config().kind;
     flags.learning.loss = earlier->model->config().loss;
   }
@@ -395,7 +402,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (!flags.out.empty()) {
     TRY(model::SaveModel(door.files, flags.out, *outcome.model, *outcome.parameters, outcome.description,
                          {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}},
-                         outcome.rated));
+                         outcome.rated, outcome.sums ? &*outcome.sums : nullptr));
   }
   if (outcome.topology.chosen == "measured" || !outcome.topology.usual)  // for whoever repeats this run
     flags.workers.algorithm_table = outcome.topology.table;

@@ -76,6 +76,8 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   if (start.weights != nullptr) parameters.CopyFrom(*start.weights);
   if (surveyed) TRY(train::PrepareNames(description, *outcome.model, parameters));
   TRY(optimizer->Follow(parameters));
+  if (start.sums != nullptr && !start.sums->Give(parameters, *optimizer))
+    door.log.Warn("sums ignored", "rule", start.sums->rule, "now", optimizer->name());
   train::TrainOptions options = OptionsOf(door, start);
   options.trace = trace;
   options.learn_moments = !surveyed && !own;
@@ -100,6 +102,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   outcome.bad_rows = BadRows(*source);
   if (collectives != nullptr && !start.whole)
     outcome.bad_rows = TRY(SumOver(*collectives, outcome.bad_rows));  // each had rows of its own
+  if (flags.keep_optimizer) outcome.sums = model::Sums::Of(parameters, *optimizer);
   outcome.description = description;
   if (strategy != nullptr) outcome.workers = TRY(GatherWorkers(*collectives, strategy->times()));
   return outcome;

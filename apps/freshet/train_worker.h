@@ -4,6 +4,7 @@
 #include <string>
 
 #include "input_flags.h"
+#include "model/sums.h"
 #include "model_flags.h"
 #include "progress.h"
 #include "topology.h"
@@ -23,7 +24,7 @@ struct TrainFlags {
   std::uint64_t batch = 0, prefetch = 4;
   double holdout = 0, checkpoint_seconds = 60;
   std::int64_t holdout_after = 0;
-  bool deterministic = true, shuffle = false, fresh = false, json = false, quiet = false;
+  bool deterministic = true, shuffle = false, fresh = false, keep_optimizer = false, json = false, quiet = false;
   std::string out, from, cache, checkpoint, curve, config, test, trace, scratch = "/tmp";
 
   void Register(base::Settings& settings);
@@ -35,7 +36,8 @@ struct Outcome {
   std::optional<optimize::Parameters> parameters;
   data::Description description;
   train::Report report;
-  model::Rated rated;  // of a factorization
+  model::Rated rated;               // of a factorization
+  std::optional<model::Sums> sums;  // where they are to be kept
   std::optional<train::Evaluation> test;
   std::vector<WorkerLine> workers;
   Topology topology;
@@ -50,6 +52,7 @@ struct Start {
   model::ModelConfig config = {};
   const optimize::Parameters* weights = nullptr;  // of an earlier model
   const model::Rated* rated = nullptr;            // likewise
+  const model::Sums* sums = nullptr;              // likewise
   std::string fingerprint = {}, inputs = {};      // what must be the same when a run is resumed
   bool whole = true;
   std::uint64_t batch = 1;
