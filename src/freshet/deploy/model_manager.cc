@@ -89,7 +89,7 @@ Result<std::unique_ptr<State>> ModelManager::Copy() {
 Result<bool> ModelManager::CopySome(std::uint64_t bytes) {
   const std::size_t blocks = state_->parameters.blocks();
   if (!copying_) {
-    copying_.emplace();
+    copying_ = Copying{};  // clang 14 cannot emplace what has defaults inside its class
     copying_->state = TRY(StateToCopyInto());
     copying_->copied.resize(blocks, 0);
     copying_->touched.resize(blocks);
