@@ -124,7 +124,7 @@ ClassFigures ClassQuality::FiguresOf(const Window& window, double rows) const {
 
 std::vector<ClassFigures> ClassQuality::Figures() const {
   std::vector<ClassFigures> all;
-  for (std::size_t w = 0; w < windows_.size(); ++w)
+  for (std::size_t w = 0; w < std::size(kWindows); ++w)
     if (windows_[w].rows > 0) all.push_back(FiguresOf(windows_[w], kWindows[w]));
   return all;
 }
