@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "deploy/deployment_testing.h"
+#include "deploy/weights_testing.h"
 
 namespace freshet::deploy {
 namespace {
@@ -25,14 +26,6 @@ model::TrainedModel Retrained(World& world) {
   CHECK(state->Learn(*trained.model, rows, scores).ok());
   trained.description.moments = state->moments;
   return trained;
-}
-
-std::vector<float> Weights(const Deployment& deployment) {
-  std::vector<float> all;
-  const auto& parameters = deployment.models().state().parameters;
-  for (std::size_t b = 0; b < parameters.blocks(); ++b)
-    for (const float value : parameters.Gather(b)) all.push_back(value);
-  return all;
 }
 
 class DeployedModel : public testing::Test {

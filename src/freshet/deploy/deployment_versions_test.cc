@@ -2,6 +2,7 @@
 
 #include "deploy/deployment.h"
 #include "deploy/deployment_testing.h"
+#include "deploy/weights_testing.h"
 
 namespace freshet::deploy {
 namespace {
@@ -16,13 +17,6 @@ Result<std::string> Ask(Deployment& deployment, const Post& post) {
 Result<std::string> RollBack(Deployment& deployment, std::uint64_t version, bool relearn = false,
                              const Discard& discard = {}) {
   return Ask(deployment, [&](Done done) { deployment.PostRollBack(version, discard, relearn, std::move(done)); });
-}
-std::vector<float> Weights(const Deployment& deployment) {
-  std::vector<float> all;
-  const auto& parameters = deployment.models().state().parameters;
-  for (std::size_t b = 0; b < parameters.blocks(); ++b)
-    for (const float value : parameters.Gather(b)) all.push_back(value);
-  return all;
 }
 
 class OnlineDeployment : public testing::Test {
