@@ -3,9 +3,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -17,6 +19,12 @@ namespace {
 constexpr std::chrono::milliseconds kTick{100};  // how exactly limits on time are kept
 constexpr std::chrono::milliseconds kIdle{1'000};
 constexpr int kAcceptsPerTurn = 16;
+
+// Whether something of the client is there that we have not read yet.
+bool HasSent(const HttpConnection& connection) {
+  int bytes = 0;
+  return ::ioctl(connection.descriptor(), FIONREAD, &bytes) == 0 && bytes > 0;
+}
 
 }  // namespace
 
@@ -158,18 +166,24 @@ void HttpLoop::Place(Arrival arrival) {
   CHECK(box != nullptr);  // we run
   if (!arrival.replaces) ++box->connections;
   if (box == mailbox_) return Adopt(std::move(arrival));
+  HandTo(*box, std::move(arrival));
+}
+
+void HttpLoop::HandTo(HttpMailbox& box, Arrival arrival) {
   const Arrival copy = arrival;
-  if (box->Post(std::move(arrival))) return;
+  if (box.Post(std::move(arrival))) return;
   if (!copy.replaces) site_.gate.Leave(copy.peer);
   TurnAway(copy, 503, "stopping");
 }
 
 void HttpLoop::Adopt(Arrival arrival) {
-  if (arrival.replaces) {
+  if (arrival.replaces && !arrival.reserved) {
     arrival.reserved = !MakeRoom() || site_.gate.Enter(arrival.peer) != HttpGate::Verdict::kWelcome;
-    if (arrival.reserved && !TakeReservedSeat(arrival.peer)) return TurnAway(arrival, 503, "full");
-    ++mailbox_->connections;
+    // All reserved seats are in one loop, given in the order of its mail: who has sat on one for longest is known there.
+    if (arrival.reserved) return HandTo(*site_.loops.First(), std::move(arrival));
   }
+  if (arrival.reserved && !TakeReservedSeat(arrival.peer)) return TurnAway(arrival, 503, "full");
+  if (arrival.replaces) ++mailbox_->connections;
   const int yes = 1;
   ::setsockopt(arrival.descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(arrival.descriptor, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
@@ -202,9 +216,10 @@ bool HttpLoop::MakeRoom() {
 // When all are taken, who has sat on one for longest without having asked for anything goes.
 bool HttpLoop::TakeReservedSeat(const std::string& peer) {
   if (site_.gate.EnterReserved(peer)) return true;
-  if (reserved_.empty()) return false;
+  const auto idle = std::find_if(reserved_.begin(), reserved_.end(), [](const auto& c) { return !HasSent(*c); });
+  if (idle == reserved_.end()) return false;
   site_.CountRejected("evicted");
-  const std::shared_ptr<HttpConnection> longest = reserved_.front();
+  const std::shared_ptr<HttpConnection> longest = *idle;
   longest->Close();
   return site_.gate.EnterReserved(peer);
 }

@@ -51,6 +51,7 @@ class HttpLoop {
   void ReadClock();
   void AcceptSome();
   void Place(Arrival arrival);
+  void HandTo(HttpMailbox& box, Arrival arrival);
   void TurnAway(const Arrival& arrival, int status, std::string_view reason);
   void Seat(HttpConnection& connection, Connections& list);
   bool Empty() const { return waiting_.empty() && reserved_.empty() && working_.empty(); }

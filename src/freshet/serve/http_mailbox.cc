@@ -75,6 +75,11 @@ void HttpMailboxes::WakeAll() {
   for (const auto& box : boxes_) box->Wake();
 }
 
+std::shared_ptr<HttpMailbox> HttpMailboxes::First() const {
+  const std::lock_guard lock(mutex_);
+  return boxes_.empty() ? nullptr : boxes_.front();
+}
+
 std::shared_ptr<HttpMailbox> HttpMailboxes::LeastLoaded() const {
   const std::lock_guard lock(mutex_);
   const auto least = std::min_element(boxes_.begin(), boxes_.end(),

@@ -69,6 +69,7 @@ class HttpMailboxes {
   void Add(std::shared_ptr<HttpMailbox> box);
   void Remove(const std::shared_ptr<HttpMailbox>& box);
   void WakeAll();
+  std::shared_ptr<HttpMailbox> First() const;           // the same one as long as it runs; none when no loop does
   std::shared_ptr<HttpMailbox> LeastLoaded() const;     // none when no loop runs
   std::shared_ptr<HttpMailbox> LongestWaiting() const;  // where the longest wait for a client is; none when none waits
   std::shared_ptr<HttpMailbox> OldestStream() const;    // where that is; none when there is none
