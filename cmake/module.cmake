@@ -32,6 +32,6 @@ endfunction()
 # Registers the tests of a binary with CTest, each with a deadline, and tells them where real data sets would be
 # (FRESHET_DATA; tests that need one skip loudly without it).
 function(freshet_tests binary)
-  gtest_discover_tests(${binary} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
+  gtest_discover_tests(${binary} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
     ENVIRONMENT "FRESHET_DATA=${PROJECT_SOURCE_DIR}/../shared/data")
 endfunction()
