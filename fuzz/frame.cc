@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/simulated_clock.h"
 #include "fabric/tcp/engine.h"
 #include "fabric/tcp/wire.h"
 

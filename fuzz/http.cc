@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/simulated_clock.h"
 #include "serve/http_loop.h"
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/simulated_clock.h"
 #include "data/drive.h"
 
 namespace freshet::fuzz {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "base/simulated_clock.h"
 #include "launch_group.h"
 #include "launch_testing.h"
 

@@ -1,20 +1,31 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
+#include <functional>
+#include <memory>
+
+#include "base/condition.h"
 
 namespace freshet::base {
 
-// Time as an input. Nothing above base/ reads a clock of its own, so that tests and simulations can turn the hands.
+// Time as an input: read, slept through and waited on. Nothing above base/ has a clock of its own, so that tests and
+// simulations can turn the hands (simulated_clock.h). A clock that says nothing else waits as the system does.
 //
-// Threads: any.
+// Threads: any. Lifetime: a clock outlives the conditions it made and the threads that live by it.
 class Clock {
  public:
-  using Duration = std::chrono::nanoseconds;
+  using Duration = Condition::Duration;
   virtual ~Clock() = default;
   virtual Duration Now() const = 0;   // monotonic, from an arbitrary start
   virtual Duration Wall() const = 0;  // since 1970-01-01 UTC
   virtual void Sleep(Duration duration) = 0;
+
+  // What threads wait with for something that other threads do.
+  virtual std::unique_ptr<Condition> NewCondition() const;
+  // Waits until a descriptor can be read or has failed, or until the clock shows `end`; false when it does.
+  virtual bool WaitReadable(int descriptor, Duration end) const;
+  // A thread that will call what this returns lives by this clock from now on until that has returned. See Thread.
+  virtual std::function<void()> Live(std::function<void()> body) const { return body; }
 };
 
 class SystemClock final : public Clock {
@@ -22,19 +33,6 @@ class SystemClock final : public Clock {
   Duration Now() const override;
   Duration Wall() const override;
   void Sleep(Duration duration) override;
-};
-
-// Moves only when told to: Sleep returns at once and moves the hands.
-class ManualClock final : public Clock {
- public:
-  Duration Now() const override;
-  Duration Wall() const override { return Now(); }
-  void Sleep(Duration duration) override { Advance(duration); }
-  void Advance(Duration duration);
-
- private:
-  mutable std::mutex mutex_;  // guards now_
-  Duration now_{0};
 };
 
 inline double Seconds(Clock::Duration duration) { return std::chrono::duration<double>(duration).count(); }

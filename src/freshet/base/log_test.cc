@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/simulated_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/simulated_clock.h"
 #include "base/str.h"
 
 namespace freshet::base {

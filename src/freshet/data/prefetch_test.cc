@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "base/simulated_clock.h"
 #include "base/thread_pool.h"
 #include "data/numbers_testing.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/simulated_clock.h"
 #include "base/thread_pool.h"
 #include "data/drive.h"
 #include "data/reader.h"

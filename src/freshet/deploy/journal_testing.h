@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/faulty_files.h"
+#include "base/simulated_clock.h"
 #include "deploy/journal.h"
 
 namespace freshet::deploy {

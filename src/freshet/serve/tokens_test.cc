@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/scratch_testing.h"
+#include "base/simulated_clock.h"
 
 namespace freshet::serve {
 namespace {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/simulated_clock.h"
 #include "strategy/worlds_testing.h"
 
 namespace freshet::strategy {

@@ -6,6 +6,7 @@
 
 #include "base/faulty_files.h"
 #include "base/scratch_testing.h"
+#include "base/simulated_clock.h"
 #include "base/thread_pool.h"
 #include "data/generate.h"
 #include "data/reader.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include "base/simulated_clock.h"
 #include "fabric/tcp/engine.h"
 #include "fabric/tcp/wire.h"
 

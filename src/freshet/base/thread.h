@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace freshet::base {
+
+// A thread that lives by a clock (Clock::Live). Rooms that have threads of their own have these, so that a simulated
+// clock knows of them.
+//
+// Threads: one handles it. Blocking: Join, until the body has returned. Every thread is joined before its end.
+class Thread {
+ public:
+  Thread() = default;
+  Thread(const Clock& clock, std::function<void()> body);
+  Thread(Thread&&) = default;
+  Thread& operator=(Thread&&) = default;
+
+  bool joinable() const { return thread_.joinable(); }
+  void Join();
+
+ private:
+  struct End {
+    explicit End(const Clock& clock) : changed(clock.NewCondition()) {}
+    std::mutex mutex;  // guards reached
+    std::unique_ptr<Condition> changed;
+    bool reached = false;
+  };
+  std::shared_ptr<End> end_;
+  std::thread thread_;
+};
+
+}  // namespace freshet::base
