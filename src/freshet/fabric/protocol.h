@@ -55,14 +55,21 @@ class Protocol {
   // Gives up a transfer that did not finish in time, and says what it was. One that is half way ends the group.
   Error Timeout(std::uint64_t id, base::Clock::Duration waited);
 
+  // Moves what can be moved; true when something was.
+  virtual bool Turn() = 0;
+  // Ends the sleep of who waits for the engine to have something to do, where its engine lets one sleep.
+  virtual void Interrupt() {}
   // Heartbeats out, silences noticed. To be called at least every heartbeat; gives the time until the next is due.
-  base::Clock::Duration Tick();
+  virtual base::Clock::Duration Tick();
   // This member gives up, and tells the others.
   void Abort(const std::string& why);
   // Ends everything here: transfers under way get this error, later ones too.
   void Stop(Error why);
   // Says goodbye to all; nothing may be sent after it.
-  void SayGoodbye(std::uint64_t sums = 0);
+  void SayGoodbye();
+
+  virtual std::uint64_t bytes_sent() const = 0;  // as Fabric counts them
+  virtual std::uint64_t bytes_shared() const { return 0; }
 
  protected:
   // What the engine tells: a note has come (an error: it was no good, and its sender is to be lost); something of this
@@ -93,7 +100,8 @@ class Protocol {
   virtual bool Idle(int to) const = 0;
   // Nothing of this operation is touched from here on. False when its bytes are half way: then the group is over.
   virtual bool Forget(const Operation& operation) = 0;
-  virtual void OnStop() = 0;  // the end has come: whoever sleeps has to look
+  virtual void OnStop() = 0;                        // the end has come: whoever sleeps has to look
+  virtual std::uint64_t sums() const { return 0; }  // of the engine's own that this member took part in
 
  private:
   static constexpr std::size_t kWindowBytes = 8 << 20;  // of short messages that a receiver keeps, for each member

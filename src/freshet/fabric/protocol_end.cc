@@ -111,10 +111,10 @@ bool Protocol::AnyoneLeft() const {
   return false;
 }
 
-void Protocol::SayGoodbye(std::uint64_t sums) {
+void Protocol::SayGoodbye() {
   for (int rank = 0; rank < size(); ++rank) {
     if (!Open(rank) || left(rank)) continue;
-    Tell(rank, {.type = NoteType::kGoodbye, .argument = sums});
+    Tell(rank, {.type = NoteType::kGoodbye, .argument = sums()});
     Push(rank);
   }
 }

@@ -30,20 +30,18 @@ class Engine final : public Protocol {
   Engine(MPI_Comm communicator, const MpiOptions& options, std::vector<std::string> hosts, const base::Clock& clock);
   ~Engine() override;
 
-  // Moves what can be moved; true when something was.
-  bool Turn();
+  bool Turn() override;
   bool Busy() const { return sum_.has_value() || Waits(); }  // something may move without a call of this member
   // After SayGoodbye: Turn until Quiet, and MPI has taken all; until Alone, and nobody sends any more.
   bool Quiet() const { return muted_ || mail_.Empty(); }
   bool Alone() const;
-  void SayGoodbye() { Protocol::SayGoodbye(sums_); }
 
   // A sum over all members by MPI, one at a time: Turn until SumDone or failure(). To give it up ends the group.
   Result<void> StartSum(std::span<float> values);
   bool SumDone() const { return !sum_.has_value(); }
   Error GiveUpSum(base::Clock::Duration waited);
 
-  std::uint64_t bytes_sent() const { return mail_.bytes_sent() + bytes_sent_; }
+  std::uint64_t bytes_sent() const override { return mail_.bytes_sent() + bytes_sent_; }
 
  private:
   bool Open(int rank) const override { return rank != this->rank() && !shut_[static_cast<std::size_t>(rank)]; }
@@ -55,6 +53,7 @@ class Engine final : public Protocol {
   bool Idle(int to) const override { return mail_.Empty(to); }
   bool Forget(const Operation& operation) override;
   void OnStop() override;
+  std::uint64_t sums() const override { return sums_; }
 
   bool TurnMail();
   bool TurnBulk();

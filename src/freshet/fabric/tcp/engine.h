@@ -23,19 +23,17 @@ class Engine final : public Protocol, public FrameHandler {
 
   int descriptor() const { return epoll_.get(); }  // ready when Turn has something to do
 
-  // Moves what can be moved; true when something was.
-  bool Turn();
+  bool Turn() override;
   // Before the caller sleeps on descriptor(): false when there is something to do first. And after.
   bool PrepareSleep();
   void Awake();
-  void Interrupt();  // ends such a sleep
-  // Heartbeats out, silences noticed. To be called at least every heartbeat; gives the time until the next is due.
-  base::Clock::Duration Tick();
+  void Interrupt() override;
+  base::Clock::Duration Tick() override;
   // After SayGoodbye: Turn until this holds, and what was sent has reached the others' machines.
   bool Quiet();
 
-  std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_shared() const;
+  std::uint64_t bytes_sent() const override;
+  std::uint64_t bytes_shared() const override;
   int sharing() const;  // how many peers long messages reach through shared memory
   int near() const;     // how many members, this one included, run on this host
 

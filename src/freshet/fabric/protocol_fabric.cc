@@ -1,0 +1,143 @@
+#include "fabric/protocol_fabric.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace freshet::fabric {
+namespace {
+
+void Breathe() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ProtocolFabric::ProtocolFabric(std::unique_ptr<Protocol> engine, Settings settings, base::Clock& clock)
+    : settings_(settings), clock_(clock), engine_(std::move(engine)), jobs_(std::in_place) {}
+
+ProtocolFabric::~ProtocolFabric() { CHECK(!jobs_.has_value()); }
+
+void ProtocolFabric::Begin() {
+  if (size() > 1) keeper_ = std::thread([this] { Keep(); });
+}
+
+void ProtocolFabric::End() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    engine_->SayGoodbye();
+    engine_->Stop({Code::kStopped, Str("rank ", rank(), " has closed its fabric")});
+    engine_->Interrupt();
+    stirred_.notify_all();
+    changed_.notify_all();
+  }
+  jobs_.reset();
+  if (keeper_.joinable()) keeper_.join();
+}
+
+Result<Transfer> ProtocolFabric::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  return Transfer{TRY(engine_->StartSend(to, tag, bytes))};
+}
+
+Result<Transfer> ProtocolFabric::Start(Operation::Kind kind, int from, Tag tag, Landing landing) {
+  const std::lock_guard lock(mutex_);
+  return Transfer{TRY(engine_->StartReceive(kind, from, tag, landing))};
+}
+Result<Transfer> ProtocolFabric::StartReceive(int from, Tag tag, std::span<std::byte> into) {
+  return Start(Operation::Kind::kReceive, from, tag, Landing(into));
+}
+Result<Transfer> ProtocolFabric::StartReceiveAdd(int from, Tag tag, std::span<float> into) {
+  return Start(Operation::Kind::kReceiveAdd, from, tag, Landing(into));
+}
+Result<Transfer> ProtocolFabric::StartBorrow(int from, Tag tag) {
+  return Start(Operation::Kind::kBorrow, from, tag, Landing());
+}
+
+void ProtocolFabric::Release(Transfer borrowed) {
+  const std::lock_guard lock(mutex_);
+  engine_->Release(borrowed.id);
+}
+
+bool ProtocolFabric::Done(Transfer transfer) {
+  const std::lock_guard lock(mutex_);
+  if (!engine_->Done(transfer.id)) Look();
+  return engine_->Done(transfer.id);
+}
+
+Result<Arrived> ProtocolFabric::Wait(Transfer transfer, Duration timeout) {
+  if (timeout.count() == 0) timeout = settings_.wait_timeout;
+  Lock lock(mutex_);
+  const auto done = [&] { return engine_->Done(transfer.id); };
+  if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return engine_->Take(transfer.id);
+  return engine_->Timeout(transfer.id, timeout);
+}
+
+bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
+  ++waiting_;
+  while (!ready() && clock_.Now() < end) {
+    if (driven_) {
+      changed_.wait_for(lock, end - clock_.Now());
+    } else {
+      driven_ = true;
+      Drive(lock, ready, end);
+      driven_ = false;
+    }
+  }
+  --waiting_;
+  last_waited_ = clock_.Now();
+  if (waiting_ > 0) changed_.notify_all();
+  return ready();
+}
+
+void ProtocolFabric::Drive(Lock& lock, const Condition& ready, Duration end) {
+  Duration now = clock_.Now(), last_moved = now;
+  while (!ready() && now < end) {
+    if (engine_->Turn()) {
+      if (waiting_ > 1) changed_.notify_all();
+      last_moved = clock_.Now();
+      continue;
+    }
+    now = clock_.Now();
+    if (now - last_moved < settings_.spin) {
+      lock.unlock();  // others may want to start something
+      Breathe();
+      lock.lock();
+    } else {
+      Rest(lock, now - last_moved, end - now);
+    }
+  }
+}
+
+void ProtocolFabric::Keep() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    const bool failed = engine_->failure().has_value();
+    const Duration next = engine_->Tick();
+    if (!failed && engine_->failure().has_value()) changed_.notify_all();
+    Watch(lock, next);
+  }
+}
+
+void ProtocolFabric::Post(std::function<void()> job) { jobs_->Post(std::move(job)); }
+
+void ProtocolFabric::Abort(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  engine_->Abort(why.text);
+  changed_.notify_all();
+}
+
+std::uint64_t ProtocolFabric::bytes_sent() const {
+  const std::lock_guard lock(mutex_);
+  return engine_->bytes_sent();
+}
+
+std::uint64_t ProtocolFabric::bytes_shared() const {
+  const std::lock_guard lock(mutex_);
+  return engine_->bytes_shared();
+}
+
+}  // namespace freshet::fabric
