@@ -68,7 +68,8 @@ class Fabric {
   virtual bool Done(Transfer transfer) = 0;  // would Wait return at once?
 
   // Runs a job on the fabric's own thread, after those posted before: progress while the caller computes. Jobs may use
-  // the fabric and wait.
+  // the fabric, wait, and post others. All that were posted have run when the fabric's destructor returns; those that
+  // it finds see their transfers fail at once. Once it has begun, only jobs may post.
   virtual void Post(std::function<void()> job) = 0;
 
   // This member gives up: every other member gets kPeerLost with this reason.

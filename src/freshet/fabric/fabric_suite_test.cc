@@ -314,6 +314,26 @@ TEST_P(FabricSuite, RunsPostedJobsInOrderAndLetsThemUseTheFabric) {
   });
 }
 
+TEST_P(FabricSuite, EveryJobThatWasPostedHasRunWhenItsMemberIsGone) {
+  Run(GroupSpec{.size = 2}, [](std::unique_ptr<Fabric>& member) {
+    Fabric& fabric = *member;
+    std::vector<int> ran;
+    int failed = 0;
+    for (int i = 0; i < 5; ++i) {
+      fabric.Post([&, i] {
+        std::string text(10, ' ');
+        const auto never = fabric.StartReceive(1 - fabric.rank(), 1, BytesOf(text));  // the first waits for the end
+        failed += !never.ok() || !fabric.Wait(never.value()).ok() ? 1 : 0;
+        if (i == 4) fabric.Post([&] { ran.push_back(5); });
+        ran.push_back(i);
+      });
+    }
+    member.reset();
+    EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(failed, 5);
+  });
+}
+
 TEST_P(FabricSuite, SeveralThreadsOfAMemberMayUseItAtOnce) {
   Run(2, [](Fabric& fabric) {
     std::vector<std::thread> threads;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace freshet::fabric {
 
 Progress::~Progress() {
@@ -17,6 +19,7 @@ bool Progress::Post(std::function<void()> job) {
   bool started = false;
   {
     const std::lock_guard lock(mutex_);
+    CHECK(!stop_ || std::this_thread::get_id() == thread_.get_id());
     jobs_.push_back(std::move(job));
     started = !thread_.joinable();
     if (started) thread_ = std::thread([this] { Work(); });

@@ -10,8 +10,10 @@ namespace freshet::fabric {
 
 // A thread that runs jobs one after the other; it starts with the first.
 //
-// Threads:   Post from any thread, also from a job.
-// Blocking:  the destructor returns when all jobs have run, including those that waited.
+// Threads:   Post from any thread, also from a job. Once the destructor has begun, from a job only: a Post from
+//            elsewhere is a bug (CHECK).
+// Blocking:  the destructor returns when every job that was posted has run, also those that a last job posts. Who owns
+//            it first sees to it that nothing they wait for can keep them.
 class Progress {
  public:
   Progress() = default;
