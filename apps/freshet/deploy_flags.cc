@@ -13,8 +13,11 @@ std::string ByRecipe(Get get) {
     model::ModelConfig config;
     config.kind = kind;
     deploy::DeploymentOptions options;
-    const std::string name(deploy::RecipeFor(config));
-    CHECK(deploy::UseRecipe(name, config, options).ok());
+    const auto model = model::Model::Make(config);
+    CHECK(model.ok());
+    const model::Traits traits = model.value()->traits();
+    const std::string name(deploy::RecipeFor(traits));
+    CHECK(deploy::UseRecipe(name, traits, options).ok());
     shown += Str(kind == "linear" ? " " : ", ", name, " ", get(options));
   }
   return shown;
@@ -65,12 +68,11 @@ void DeployFlags::Register(base::Settings& settings) {
                {.value = "X", .least = 0});
 }
 
-std::string DeployFlags::RecipeOf(const model::ModelConfig& model) const {
+std::string DeployFlags::RecipeOf(const model::Traits& model) const {
   return recipe == "auto" ? std::string(deploy::RecipeFor(model)) : recipe;
 }
 
-Result<deploy::DeploymentOptions> DeployFlags::For(const base::Settings& settings,
-                                                   const model::ModelConfig& model) const {
+Result<deploy::DeploymentOptions> DeployFlags::For(const base::Settings& settings, const model::Traits& model) const {
   deploy::DeploymentOptions made = options;
   TRY(deploy::UseRecipe(RecipeOf(model), model, made));
   if (settings.Given("sampler")) made.data.sampler.kind = options.data.sampler.kind;

@@ -17,8 +17,8 @@ struct DeployFlags {
 
   void Register(base::Settings& settings);
   // The options for one model: the recipe's, but for those that were given.
-  Result<deploy::DeploymentOptions> For(const base::Settings& settings, const model::ModelConfig& model) const;
-  std::string RecipeOf(const model::ModelConfig& model) const;
+  Result<deploy::DeploymentOptions> For(const base::Settings& settings, const model::Traits& model) const;
+  std::string RecipeOf(const model::Traits& model) const;
 };
 
 }  // namespace freshet::cli

@@ -29,7 +29,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   optimize::HeapMemory memory;
   auto trained = TRY(model::LoadModel(door.files, model_path, memory));
   input.reader.grow = false;
-  input.reader.labelled = trained.model->config().kind != "kmeans";
+  input.reader.labelled = !trained.model->traits().answers_clusters;
   const auto source = TRY(input.Open(env, trained.description));
   const auto evaluation =
       TRY(train::Evaluate(env, *trained.model, trained.parameters, trained.description, *source, &door.stop));

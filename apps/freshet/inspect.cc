@@ -35,7 +35,7 @@ std::string FeatureName(const data::Description& description, std::uint64_t feat
 
 Json TopWeights(const model::TrainedModel& trained, std::size_t count) {
   Json top = Json::array();
-  if (trained.model->config().kind != "linear" || trained.model->config().classes > 1) return top;
+  if (!trained.model->traits().weighs_features) return top;
   const auto weights = trained.parameters.Values(0);
   std::vector<std::uint32_t> order(weights.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;

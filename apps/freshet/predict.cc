@@ -17,7 +17,7 @@ enum class Show { kAnswer, kProbabilities, kScores };
 // One line for the scores of one row: a class by its name, a probability, a number; or every probability or score.
 void AppendPrediction(const model::TrainedModel& trained, std::span<float> scores, Show show, std::string& out) {
   const auto& labels = trained.description.labels;
-  if (trained.model->config().kind == "kmeans") {
+  if (trained.model->traits().answers_clusters) {
     out += Str(static_cast<std::uint64_t>(scores[0]), "\n");
     return;
   }
@@ -35,7 +35,7 @@ void AppendPrediction(const model::TrainedModel& trained, std::span<float> score
 void AppendJson(const model::TrainedModel& trained, std::span<float> scores, std::string& out) {
   nlohmann::ordered_json row;
   const auto& labels = trained.description.labels;
-  if (trained.model->config().kind == "kmeans") {
+  if (trained.model->traits().answers_clusters) {
     row["cluster"] = static_cast<std::uint64_t>(scores[0]);
     out += JsonLine(row);
     return;

@@ -3,8 +3,8 @@
 
 #include "data/drive.h"
 #include "input_flags.h"
-#include "model/factorization.h"
 #include "model/model_file.h"
+#include "model/ratings.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -32,7 +32,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const base::Env env = door.env(executor);
   optimize::HeapMemory memory;
   auto trained = TRY(model::LoadModel(door.files, model_path, memory));
-  const auto* const model = dynamic_cast<const model::Factorization*>(trained.model.get());
+  const model::Ratings* const model = trained.model->ratings();
   if (model == nullptr || trained.description.dictionaries.size() != 2)
     return Error{Code::kInvalid, Str(model_path, ": is a ", trained.model->config().kind,
                                      " model; recommendations need a factorization model")};

@@ -95,8 +95,9 @@ Result<std::vector<Method>> Methods(const ReplayFlags& flags) {
 Result<void> ApplyRecipe(const base::Settings& settings, ReplayFlags& flags) {
   deploy::DeploymentOptions& options = flags.replay.deployment;
   const deploy::DeploymentOptions given = options;
-  if (flags.recipe == "auto") flags.recipe = deploy::RecipeFor(flags.replay.model);
-  TRY(deploy::UseRecipe(flags.recipe, flags.replay.model, options));
+  const model::Traits traits = TRY(model::Model::Make(flags.replay.model))->traits();
+  if (flags.recipe == "auto") flags.recipe = deploy::RecipeFor(traits);
+  TRY(deploy::UseRecipe(flags.recipe, traits, options));
   if (settings.Given("sampler")) options.data.sampler.kind = given.data.sampler.kind;
   if (settings.Given("per-arrival")) options.data.per_arrival = given.data.per_arrival;
   if (settings.Given("sampling-rate")) options.data.rate.rate = given.data.rate.rate;

@@ -7,7 +7,7 @@ namespace {
 
 // What the mean loss is called.
 std::string LossName(const model::Model& model) {
-  if (model.config().kind == "kmeans") return "half_squared_distance";
+  if (model.traits().answers_clusters) return "half_squared_distance";
   const std::string_view name = model.loss().name();
   if (name == "logistic" || name == "softmax") return "log_loss";
   return Str(name, "_loss");

@@ -98,7 +98,7 @@ void ServeFlags::Register(base::Settings& settings) {
 Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Settings& settings,
                                              const ServeFlags& flags, const std::string& name,
                                              const model::TrainedModel& trained) {
-  deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->config()));
+  deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->traits()));
   ModelFlags learning = flags.learning;
   learning.model = trained.model->config().kind;
   if (learning.optimizer == "auto")  // what another rule has summed up would be lost

@@ -154,7 +154,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
     }
     return Print(door.files, JsonLine(json));
   }
-  const std::string& kind = model.config().kind == "network" ? flags.learning.model : model.config().kind;
+  const std::string& kind = model.config().network.empty() ? model.config().kind : flags.learning.model;
   std::string out = Str("trained      ", kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()),
                         " parameters, ", HowLearned(flags), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
@@ -191,10 +191,8 @@ void WarnIfNothingLearned(Door& door, const TrainFlags& flags, const Outcome& ou
                                                               : outcome.report.last_epoch;
   const auto rmse = judged.rmse(), mean = judged.rmse_of_mean();
   if (!rmse || !mean || *rmse < *mean || *mean == 0) return;
-  const std::string& kind = outcome.model->config().kind;
   const bool raw = !outcome.description.target.any() && outcome.model->WantsScaledLabels();
-  const bool lbfgs =
-      (kind == "linear" || kind == "fm") && flags.learning.optimizer != "lbfgs" && outcome.workers.empty();
+  const bool lbfgs = outcome.model->traits().by_lbfgs && flags.learning.optimizer != "lbfgs" && outcome.workers.empty();
   door.log.Warn("learned nothing", "rmse", *rmse, "rmse_of_predicting_the_mean", *mean, "try",
                 raw ? Str("scaled targets: leave out --no-scale-target, or begin without --from")
                     : Str("more --epochs, another --rate", lbfgs ? ", or --optimizer lbfgs" : ""));

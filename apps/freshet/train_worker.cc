@@ -12,7 +12,7 @@
 namespace freshet::cli {
 namespace {
 
-train::TrainOptions OptionsOf(Door& door, const Start& start) {
+train::TrainOptions OptionsOf(Door& door, const Start& start, const model::Model& model) {
   const TrainFlags& flags = start.flags;
   train::TrainOptions options;
   options.epochs = flags.epochs;
@@ -20,7 +20,7 @@ train::TrainOptions OptionsOf(Door& door, const Start& start) {
   options.accumulate = flags.workers.strategy.accumulate;
   options.deterministic = flags.deterministic;
   options.shuffle = flags.shuffle;
-  if (start.config.kind == "network") options.shuffle_window_bytes = 64 << 20;
+  if (model.traits().uses_team) options.shuffle_window_bytes = 64 << 20;
   options.mirror = flags.input.mirror;
   options.prefetch = flags.prefetch;
   options.seed = flags.learning.seed;
@@ -78,11 +78,11 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   TRY(optimizer->Follow(parameters));
   if (start.sums != nullptr && !start.sums->Give(parameters, *optimizer))
     door.log.Warn("sums ignored", "rule", start.sums->rule, "now", optimizer->name());
-  train::TrainOptions options = OptionsOf(door, start);
+  train::TrainOptions options = OptionsOf(door, start, *outcome.model);
   options.trace = trace;
   options.learn_moments = !surveyed && !own;
   if (start.rated != nullptr) outcome.rated = *start.rated;
-  if (start.config.kind == "factorization" && start.whole) options.rated = &outcome.rated;
+  if (outcome.model->ratings() != nullptr && start.whole) options.rated = &outcome.rated;
   if (view != nullptr) options.progress = [view](const train::Progress& progress) { view->Show(progress); };
   std::unique_ptr<strategy::Strategy> strategy;
   if (collectives != nullptr) {

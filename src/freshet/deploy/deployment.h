@@ -300,7 +300,7 @@ class Deployment {
   base::Clock::Duration VersionGap() const;
   void Import(std::vector<std::string> paths, Met met, Done done);
   void RollBackTo(std::uint64_t version, const Ranges& discard, bool relearn, const Done& done);
-  bool recommends() const { return doors_.readers > 0 && model_->config().kind == "factorization"; }
+  bool recommends() const { return doors_.readers > 0 && model_->ratings() != nullptr; }
   bool learns() const { return options_.method >= Method::kBaselinePlus; }
   std::int64_t Now() const;
 

@@ -10,7 +10,7 @@ namespace {
 
 DeploymentOptions WithRecipe(World& world, const std::string& recipe, const model::TrainedModel& model) {
   DeploymentOptions options = world.Options("a");
-  CHECK(UseRecipe(recipe, model.model->config(), options).ok());
+  CHECK(UseRecipe(recipe, model.model->traits(), options).ok());
   return options;
 }
 

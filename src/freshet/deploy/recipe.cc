@@ -23,16 +23,14 @@ std::vector<std::string> RecipeNames() {
   return names;
 }
 
-std::string_view RecipeFor(const model::ModelConfig& model) {
-  return model.kind == "factorization" ? "heavy" : "light";
-}
+std::string_view RecipeFor(const model::Traits& model) { return model.learns_slowly ? "heavy" : "light"; }
 
-Result<void> UseRecipe(std::string_view name, const model::ModelConfig& model, DeploymentOptions& options) {
+Result<void> UseRecipe(std::string_view name, const model::Traits& model, DeploymentOptions& options) {
   const auto* const recipe =
       std::find_if(std::begin(kRecipes), std::end(kRecipes), [&](const Recipe& r) { return r.name == name; });
   if (recipe == std::end(kRecipes))
     return Error{Code::kInvalid, Str("recipe ", Quoted(name), ": expected one of ", Join(RecipeNames(), ", "))};
-  const bool drifts = model.kind != "factorization";
+  const bool drifts = !model.in_sessions;
   options.data.sampler.kind = recipe->sampler;
   options.data.rate.rate = recipe->rate;
   options.data.per_arrival = recipe->per_arrival;

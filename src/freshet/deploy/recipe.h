@@ -22,8 +22,8 @@ namespace freshet::deploy {
 // summed up. That is off for ratings, where one person's session looks like drift.
 std::vector<std::string> RecipeNames();
 // "light" or "heavy".
-std::string_view RecipeFor(const model::ModelConfig& model);
+std::string_view RecipeFor(const model::Traits& model);
 // Sets the options that a recipe is about and leaves the others. kInvalid for a name that is none.
-Result<void> UseRecipe(std::string_view name, const model::ModelConfig& model, DeploymentOptions& options);
+Result<void> UseRecipe(std::string_view name, const model::Traits& model, DeploymentOptions& options);
 
 }  // namespace freshet::deploy

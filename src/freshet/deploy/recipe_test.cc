@@ -22,14 +22,14 @@ DeploymentOptions OptionsFor(World& world, const std::string& recipe, const std:
   options.optimizer.kind = "adaptive";
   options.optimizer.schedule.rate = 0.3;
   if (!name.empty()) options.schedule.max_buffer_size = 150;
-  CHECK(UseRecipe(recipe, world.Dense().model->config(), options).ok());
+  CHECK(UseRecipe(recipe, world.Dense().model->traits(), options).ok());
   return options;
 }
 
 TEST(Recipe, IsLightForLinearModelsAndHeavyForFactorization) {
   World world;
-  EXPECT_EQ(RecipeFor(world.Dense().model->config()), "light");
-  EXPECT_EQ(RecipeFor(world.Ratings().model->config()), "heavy");
+  EXPECT_EQ(RecipeFor(world.Dense().model->traits()), "light");
+  EXPECT_EQ(RecipeFor(world.Ratings().model->traits()), "heavy");
   DeploymentOptions options;
   EXPECT_EQ(UseRecipe("medium", {}, options).error().text,
             "recipe 'medium': expected one of light, steady, heavy, paper");
@@ -39,7 +39,7 @@ TEST(Recipe, OfRatingsDoesNotAnswerDrift) {
   World world;
   for (const std::string& name : RecipeNames()) {
     DeploymentOptions options;
-    ASSERT_TRUE(UseRecipe(name, world.Ratings().model->config(), options).ok());
+    ASSERT_TRUE(UseRecipe(name, world.Ratings().model->traits(), options).ok());
     EXPECT_EQ(options.drift, "none");
     EXPECT_EQ(options.drift_keep, 1);
   }

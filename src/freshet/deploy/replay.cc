@@ -65,8 +65,9 @@ Result<void> ReplayOptions::Validate() const {
   if (initial_epochs < 1) wrong.push_back(Str("initial epochs ", initial_epochs, ": expected 1 or more"));
   if (test_every < 1) wrong.emplace_back("the test set is evaluated every 0 increments: expected 1 or more");
   if (seeds < 1) wrong.push_back(Str("seeds ", seeds, ": expected 1 or more"));
-  if (model.kind == "kmeans")
-    wrong.emplace_back("kmeans has no labels to be wrong about; replay needs a model that has");
+  const auto made = model::Model::Make(model);  // a model that cannot be made is refused where it is
+  if (made.ok() && made.value()->traits().answers_clusters)
+    wrong.push_back(Str(model.kind, " has no labels to be wrong about; replay needs a model that has"));
   if (!wrong.empty()) return Error{Code::kInvalid, Join(wrong, "; ")};
   return {};
 }

@@ -214,7 +214,7 @@ Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& option
 
 TestSet::TestSet(const Course& course, const ReplayOptions& options)
     : course_(course),
-      task_(options.model.kind == "kmeans" ? data::Labels::Kind::kAuto : course.stream().description.labels.kind),
+      task_(course.stream().description.labels.kind),
       clip_(ClipOf(course.stream())),
       rows_(EmptyRows(course.stream())),
       standardised_(EmptyRows(course.stream())) {}

@@ -166,6 +166,13 @@ TEST(Replay, CountsTheStepsOfTrainingAndNotThoseOfArrivals) {
   EXPECT_EQ(RunOf(report, Method::kStatic).steps, 3000u);
 }
 
+TEST(Replay, RefusesAModelThatIsNeverWrong) {
+  ReplayOptions options = OptionsFor(TurningPlane(10));
+  ASSERT_TRUE(options.Validate().ok());
+  options.model.kind = "kmeans";
+  EXPECT_EQ(options.Validate().error().text, "kmeans has no labels to be wrong about; replay needs a model that has");
+}
+
 TEST(Replay, RetrainsFiveTimesUnlessTold) {
   const Stream stream = TurningPlane(1000, false);
   ReplayOptions options = OptionsFor(stream);

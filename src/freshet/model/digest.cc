@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 namespace freshet::model {
@@ -47,21 +46,13 @@ void AddSizes(const Batch& batch, data::Rows& out) {
   AddRow(sizes, out);
 }
 
-// Clusters that have no row yet, whose count is 0, take the place of one.
-bool HasUnplaced(const optimize::Parameters& parameters) {
-  constexpr std::size_t kCounts = 1;
-  const auto counts = parameters.Values(kCounts);
-  return std::find(counts.begin(), counts.end(), 0.0f) != counts.end();
-}
-
 }  // namespace
 
 void Digest(const Model& model, const optimize::Parameters& parameters, const Batch& batch,
             const optimize::Optimizer& optimizer, data::Rows& out) {
-  const std::string_view kind = model.config().kind;
-  if (kind == "linear" && optimizer.name() == "adaptive" && batch.rows > 0) AddSizes(batch, out);
-  // The mean of ratings; and the first rows, where clusters begin.
-  if (kind == "factorization" || (kind == "kmeans" && HasUnplaced(parameters)))
+  const Model::Observes observes = model.observes(parameters, optimizer);
+  if (observes == Model::Observes::kSizes && batch.rows > 0) AddSizes(batch, out);
+  if (observes == Model::Observes::kRows)
     for (std::size_t r = 0; r < batch.rows; ++r) out.AppendRow(batch, r);
 }
 

@@ -71,6 +71,12 @@ Result<void> Factorization::Prepare(Parameters& parameters, std::uint64_t users,
   return grow(kItemBias, kItemFactors, items);
 }
 
+void Factorization::StartMean(Parameters& parameters, double mean, std::uint64_t count) const {
+  float* const global = parameters.Row(kGlobal, 0);
+  global[0] = static_cast<float>(mean);
+  global[1] = static_cast<float>(count);
+}
+
 float Factorization::Score(const Parameters& parameters, std::uint32_t user, std::uint32_t item) const {
   const bool user_known = user < parameters.rows(kUserFactors), item_known = item < parameters.rows(kItemFactors);
   float score = *parameters.Row(kGlobal, 0);

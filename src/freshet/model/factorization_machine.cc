@@ -20,6 +20,7 @@ constexpr std::uint64_t kMostFeatures = 1u << 26;
 class FactorizationMachine final : public Model {
  public:
   using Model::Model;
+  Traits traits() const override { return {.by_lbfgs = true, .met_by_entry = config_.factors + 1}; }
 
   std::vector<optimize::Block> Blocks() const override {
     return {{"bias", 1, 1}, {"weights", 0, 1, kMostFeatures}, {"factors", 0, config_.factors, kMostFeatures}};

@@ -24,6 +24,9 @@ class KMeans final : public Model {
  public:
   using Model::Model;
   bool Supervised() const override { return false; }
+  Traits traits() const override {
+    return {.own_rule = true, .met_by_entry = config_.clusters, .answers_clusters = true};
+  }
 
   std::vector<optimize::Block> Blocks() const override {
     return {{"centroids", config_.clusters, config_.features}, {"counts", config_.clusters, 1}};
@@ -80,6 +83,10 @@ class KMeans final : public Model {
       count = batch.weight(r);
       std::copy_n(x, config_.features, parameters.Row(kCentroids, nearest));
     }
+  }
+
+  Observes observes(const Parameters& parameters, const Optimizer&) const override {
+    return AllPlaced(parameters) ? Observes::kNothing : Observes::kRows;
   }
 
   // Each centroid moves to the mean of all rows it has ever won: the rule of Update, for many rows at once.

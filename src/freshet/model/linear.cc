@@ -30,6 +30,12 @@ float Load(const float& place) {
 class Linear final : public Model {
  public:
   using Model::Model;
+  Traits traits() const override {
+    return {.shares_updates = !config_.dense,
+            .by_lbfgs = true,
+            .met_by_entry = config_.classes,
+            .weighs_features = config_.classes == 1};
+  }
 
   std::vector<optimize::Block> Blocks() const override {
     const std::uint64_t k = config_.classes;
@@ -85,6 +91,11 @@ class Linear final : public Model {
       else
         for (std::size_t k = 0; k < scores(); ++k) optimizer.ObserveScaled(parameters, kWeights, k, Dense(batch, r));
     }
+  }
+
+  // Only a scale-aware rule cares for the size of features.
+  Observes observes(const Parameters&, const Optimizer& optimizer) const override {
+    return optimizer.name() == "adaptive" ? Observes::kSizes : Observes::kNothing;
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "data/batch.h"
 #include "model/loss.h"
+#include "model/traits.h"
 #include "optimize/gradient.h"
 #include "optimize/optimizer.h"
 #include "optimize/parameters.h"
@@ -43,6 +44,10 @@ struct Workspace {
   // Called by LossAndGradient when a block's gradient is complete, in the order in which that happens (networks: from
   // the last layer to the first), so that it can travel while the rest is computed.
   std::function<void(std::size_t block)> finished;
+  // Called by LossAndGradient of a model that sums over workers (Traits): adds up these numbers over all workers, in
+  // place. Every worker makes the same sums: one without rows calls LossAndGradient, too, with an empty batch. Without
+  // it, this workspace's rows are all there are.
+  std::function<void(std::span<float> values)> sum;
   // Asked between the layers of a network: false ends the call at once, and what it wrote is worth nothing.
   std::function<bool()> goes_on;
   // What a kind of model keeps from call to call.
@@ -51,6 +56,8 @@ struct Workspace {
   };
   std::unique_ptr<Kept> kept;
 };
+
+class Ratings;
 
 // Describes a computation; owns neither weights nor scratch, so that one model object serves many versions and threads.
 // Indices at or beyond the rows a block has stand for what the model has not seen: they add nothing to a prediction.
@@ -67,6 +74,9 @@ class Model {
   const ModelConfig& config() const { return config_; }
   const Loss& loss() const { return loss_; }
   std::uint64_t scores() const { return config_.classes; }  // floats per row that Predict writes
+  virtual Traits traits() const = 0;
+  // What more it can do if it is a model of ratings; else null.
+  virtual const Ratings* ratings() const { return nullptr; }
 
   // The blocks of this model's parameters, in order.
   virtual std::vector<optimize::Block> Blocks() const = 0;
@@ -101,6 +111,11 @@ class Model {
   // Looks at a batch before its gradient is computed and applied: the size of features for the optimizer, the mean of
   // ratings.
   virtual void Observe(optimize::Parameters&, const data::Batch&, optimize::Optimizer&) const {}
+  // What Observe would take from a batch now: nothing, the largest size of each feature, or the rows as they are.
+  enum class Observes { kNothing, kSizes, kRows };
+  virtual Observes observes(const optimize::Parameters&, const optimize::Optimizer&) const {
+    return Observes::kNothing;
+  }
   // Applies the gradient of the summed loss of rows that weigh `weight`, as one step of the optimizer.
   virtual void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
                      optimize::Optimizer& optimizer, Workspace& workspace) const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "model/factorization.h"
+#include "model/ratings.h"
 #include "serve/api_parts.h"
 #include "train/trainer.h"
 
@@ -124,8 +124,8 @@ void Api::AnswerOld(Exchange& exchange, ServedModel& model, const OldVersion& ol
 void Api::Recommend(Exchange& exchange, ServedModel& model) {
   Response response;
   const auto answer = [&]() -> Result<void> {
-    const auto* const factorization = dynamic_cast<const model::Factorization*>(&model.deployment().model());
-    if (factorization == nullptr)
+    const model::Ratings* const ratings = model.deployment().model().ratings();
+    if (ratings == nullptr)
       return Error{Code::kInvalid, Str("model ", Quoted(model.name()), " is not a factorization: it cannot recommend")};
     const RecommendRequest wanted = TRY(ParseRecommend(exchange.request().body));
     Borrowed scratch(*this);
@@ -136,7 +136,7 @@ void Api::Recommend(Exchange& exchange, ServedModel& model) {
     for (const std::string& name : wanted.seen)
       if (const std::uint32_t item = items.Find(name); item != data::kUnseen) seen.push_back(item);
     std::sort(seen.begin(), seen.end());
-    const auto best = factorization->Recommend(edition->parameters, users.Find(wanted.user), seen, wanted.k);
+    const auto best = ratings->Recommend(edition->parameters, users.Find(wanted.user), seen, wanted.k);
     response.body = "{\"model_name\":";
     AppendJsonString(model.name(), response.body);
     response.body += Str(",\"model_version\":\"", edition->version, "\",\"user\":");

@@ -83,7 +83,7 @@ std::optional<Datatype> FindDatatype(std::string_view name) {
 
 Signature::Signature(const data::Description& description, const model::Model& model, bool open)
     : model_(model), open_(open), builder_(description), inputs_(InputsOf(builder_)) {
-  if (model.config().kind == "kmeans") {
+  if (model.traits().answers_clusters) {
     outputs_.push_back({"cluster", Datatype::kInt64, {-1}});
     kinds_.push_back(Output::kCluster);
     return;

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "model/network/network.h"
 #include "strategy/exchange.h"
 #include "strategy/strategy.h"
 
@@ -16,14 +15,14 @@ class AllReduce final : public Strategy {
       : Strategy(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
     WillObserve();
     workspace_.threads = options.threads;
-    sums_ = options.batch_norm == "together" && size() > 1 && model::network::SumsOverWorkers(world.model);
+    sums_ = options.batch_norm == "together" && size() > 1 && world.model.traits().sums_over_workers;
     if (!sums_) return;
     // A model cannot fail; what goes wrong here is told when it is done.
-    model::network::SumBy(workspace_, [this](std::span<float> values) {
+    workspace_.sum = [this](std::span<float> values) {
       const auto begun = world_.clock.Now();
       if (summed_.ok()) summed_ = world_.collectives.AllReduce(values);
       summing_ += world_.clock.Now() - begun;
-    });
+    };
   }
 
   void Save(std::vector<data::Tensor>& tensors) const override { exchange_.Save(tensors); }

@@ -19,6 +19,7 @@ class Watched final : public model::Model {
   Watched(const Model& inside, Before before)
       : Model(inside.config(), inside.loss()), inside_(inside), before_(std::move(before)) {}
 
+  model::Traits traits() const override { return inside_.traits(); }
   std::vector<optimize::Block> Blocks() const override { return inside_.Blocks(); }
   Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override {
     return inside_.Prepare(parameters, batch);
@@ -44,6 +45,9 @@ class Watched final : public model::Model {
   void Observe(optimize::Parameters& parameters, const data::Batch& batch,
                optimize::Optimizer& optimizer) const override {
     inside_.Observe(parameters, batch, optimizer);
+  }
+  Observes observes(const optimize::Parameters& parameters, const optimize::Optimizer& optimizer) const override {
+    return inside_.observes(parameters, optimizer);
   }
   void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
              optimize::Optimizer& optimizer, model::Workspace& workspace) const override {

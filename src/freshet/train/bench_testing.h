@@ -136,7 +136,7 @@ class Bench {
       if (plan.train.progress) plan.train.progress(progress);
     };
     model::Rated rated;
-    if (model->config().kind == "factorization" && collectives == nullptr) options.rated = &rated;
+    if (model->ratings() != nullptr && collectives == nullptr) options.rated = &rated;
     auto report = plan.by_lbfgs
                       ? TrainByLbfgs(env, options, *model, parameters, description, *source, plan.optimizer.l2)
                       : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);

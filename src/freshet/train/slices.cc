@@ -8,19 +8,12 @@ namespace {
 constexpr std::uint64_t kWork = 1 << 20;  // multiplications, or so, of a slice
 constexpr std::uint64_t kRowItself = 16;  // a row without entries costs as much as so many
 
-// Numbers that an entry of a row meets.
-std::uint64_t Width(const model::ModelConfig& config) {
-  if (config.kind == "factorization" || config.kind == "fm") return config.factors + 1;
-  if (config.kind == "kmeans") return config.clusters;
-  return config.classes;
-}
-
 }  // namespace
 
 std::size_t SliceEnd(const model::Model& model, const data::Batch& batch, std::size_t begin, std::size_t network_rows) {
-  const model::ModelConfig& config = model.config();
-  if (config.kind == "network") return std::min(begin + network_rows, batch.rows);
-  const std::uint64_t entries = std::max<std::uint64_t>(kWork / std::max<std::uint64_t>(Width(config), 1), 1);
+  const model::Traits traits = model.traits();
+  if (traits.uses_team) return std::min(begin + network_rows, batch.rows);
+  const std::uint64_t entries = std::max<std::uint64_t>(kWork / traits.met_by_entry, 1);
   if (!batch.sparse())
     return std::min<std::size_t>(begin + std::max<std::uint64_t>(entries / (batch.width + kRowItself), 1), batch.rows);
   const auto cost = [&](std::size_t end) {

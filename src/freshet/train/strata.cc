@@ -38,7 +38,7 @@ void Strata::Arrange() {
   waiting_ = {};
 }
 
-std::optional<double> Strata::Train(base::Executor& executor, const model::Factorization& model,
+std::optional<double> Strata::Train(base::Executor& executor, const model::Ratings& model,
                                     optimize::Parameters& parameters, optimize::Optimizer& optimizer, int epoch,
                                     double progress, double progress_end, const std::function<bool()>& goes_on) {
   if (!waiting_.empty()) {

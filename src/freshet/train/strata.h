@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/executor.h"
-#include "model/factorization.h"
+#include "model/ratings.h"
 #include "optimize/optimizer.h"
 
 namespace freshet::train {
@@ -28,9 +28,9 @@ class Strata {
   // One pass over all ratings; returns the summed loss of predictions made before each update. `epoch` and `progress`
   // (at the beginning and the end of this pass) choose the order of diagonals and the rate. `goes_on` is asked between
   // diagonals; when it says no, nothing is returned, and parameters are in the midst of the pass.
-  std::optional<double> Train(base::Executor& executor, const model::Factorization& model,
-                              optimize::Parameters& parameters, optimize::Optimizer& optimizer, int epoch,
-                              double progress, double progress_end, const std::function<bool()>& goes_on = {});
+  std::optional<double> Train(base::Executor& executor, const model::Ratings& model, optimize::Parameters& parameters,
+                              optimize::Optimizer& optimizer, int epoch, double progress, double progress_end,
+                              const std::function<bool()>& goes_on = {});
 
  private:
   void Arrange();

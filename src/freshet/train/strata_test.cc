@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "model/factorization.h"
 
 namespace freshet::train {
 namespace {

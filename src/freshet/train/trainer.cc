@@ -52,7 +52,7 @@ void Standardise(const data::Description& description, data::Rows& rows) {
 
 Result<void> DriveFor(const base::Env& env, const model::Model& model, data::RowSource& source,
                       const data::BlockWork& work, std::size_t prefetch, data::PrefetchStats* stats) {
-  if (model.config().kind != "network") return data::DriveInOrder(env.executor, source, work);
+  if (!model.traits().uses_team) return data::DriveInOrder(env.executor, source, work);
   return data::DrivePrefetched(env.executor, env.clock, source, prefetch, work, stats);
 }
 
@@ -81,13 +81,13 @@ Trainer::~Trainer() {
 }
 
 bool Trainer::Stratified() const {
-  return model_.config().kind == "factorization" && options_.batch == 1 && options_.strategy == nullptr;
+  return model_.ratings() != nullptr && options_.batch == 1 && options_.strategy == nullptr;
 }
 
 bool Trainer::MayShare() const {
   return options_.strategy == nullptr && !options_.deterministic && env_.executor.width() > 1 &&
-         model_.config().kind == "linear" && !model_.config().dense && options_.batch == 1 && !options_.shuffle &&
-         !options_.hold_out.any() && options_.checkpoint_path.empty();
+         model_.traits().shares_updates && options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() &&
+         options_.checkpoint_path.empty();
 }
 
 Error Trainer::Diverged() const {

@@ -17,15 +17,11 @@ model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
 
 Result<void> Trainer::EpochStratified(data::RowSource& source) {
   State& s = *state_;
-  const auto& model = static_cast<const model::Factorization&>(model_);
+  const model::Ratings& model = *model_.ratings();
   const auto train = [&](double from, double to) -> Result<void> {
     if (s.strata.size() == 0) return {};
-    float* const global = parameters_.Row(model::Factorization::kGlobal, 0);
-    if (global[1] == 0) {
-      global[0] = static_cast<float>(s.strata.mean());
-      global[1] = static_cast<float>(s.strata.size());
-    }
     const std::uint64_t rows = s.strata.size();
+    if (!model.KnowsMean(parameters_)) model.StartMean(parameters_, s.strata.mean(), rows);
     CountRead();
     const auto begun = env_.clock.Now();
     const double begin = (s.epoch + from) / options_.epochs, end = (s.epoch + to) / options_.epochs;

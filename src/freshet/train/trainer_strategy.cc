@@ -100,7 +100,7 @@ Result<std::vector<double>> Trainer::CountTogether() {
 
 // Does no worker remember anything that the others do not?
 bool Trainer::Interchangeable() const {
-  if (model_.config().kind == "kmeans") return false;  // alone it has a rule of its own
+  if (model_.traits().own_rule) return false;
   if (options_.strategy == nullptr) return options_.batch > 1;
   const strategy::StrategyOptions& how = options_.strategy->options();
   return how.kind == "allreduce" && how.codec == "none" && how.whole;

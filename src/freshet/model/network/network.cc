@@ -31,8 +31,7 @@ struct KeptOfOne {
 // What a thread keeps between calls.
 struct NetworkKept final : Workspace::Kept {
   std::list<KeptOfOne> networks;
-  std::vector<float> input;                          // sparse rows made dense
-  std::function<void(std::span<float> values)> sum;  // over workers
+  std::vector<float> input;  // sparse rows made dense
 
   KeptOfOne& Of(const std::shared_ptr<const Graph>& graph) {
     networks.remove_if([](const KeptOfOne& kept) { return kept.graph.expired(); });
@@ -62,6 +61,11 @@ class Network final : public Model {
 
   const Graph& graph() const { return graph_; }
   const std::vector<std::string>& slow() const { return slow_; }
+  Traits traits() const override {
+    const bool batch_norm = std::any_of(graph_.layers.begin(), graph_.layers.end(),
+                                        [](const Layer& layer) { return layer.op == Op::kBatchNorm; });
+    return {.uses_team = true, .sums_over_workers = batch_norm};
+  }
   std::vector<optimize::Block> Blocks() const override { return network::Blocks(facts_); }
   bool Supervised() const override { return graph_.target != Target::kInput; }
   Result<void> Prepare(Parameters&, const Batch& batch) const override {
@@ -102,7 +106,7 @@ class Network final : public Model {
                          std::span<float> out) const override {
     if (batch.rows == 0) return KeepCompany(parameters, workspace);
     Program& program = Training(workspace, batch.rows);
-    if (Kept(workspace).sum) program.Meet({Kept(workspace).sum});
+    if (workspace.sum) program.Meet({workspace.sum});
     const float* const input = Dense(batch, workspace);
     if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
       return 0;
@@ -172,9 +176,9 @@ class Network final : public Model {
   // Makes the sums of a worker that has no rows, and tells of blocks as they are finished: by a row of zeros that does
   // not count, so that they come as they do for the others, whatever the graph.
   double KeepCompany(const Parameters& parameters, Workspace& workspace) const {
-    if (!Kept(workspace).sum) return 0;
+    if (!workspace.sum) return 0;
     Program& program = Training(workspace, 1);
-    program.Meet({Kept(workspace).sum, false});
+    program.Meet({workspace.sum, false});
     const std::vector<float> row(width_, 0.0f);
     const float* const input = row.data();
     program.Forward(parameters, {&input, 1}, {});
@@ -216,10 +220,9 @@ class Network final : public Model {
   // The program for batches of this size; kInvalid when there is no memory for it. The last one of an epoch is smaller,
   // so that two of each kind are kept while training; predictions come in three sizes.
   Result<Program*> Get(Workspace& workspace, std::size_t rows, bool training) const {
-    NetworkKept& kept = Kept(workspace);
-    KeptOfOne& mine = kept.Of(shared_graph_);
+    KeptOfOne& mine = Kept(workspace).Of(shared_graph_);
     Programs& programs = training ? mine.training : mine.predicting;
-    const bool together = training && kept.sum != nullptr;
+    const bool together = training && workspace.sum != nullptr;
     const auto found = std::find_if(programs.begin(), programs.end(), [&](const auto& program) {
       return program->options().rows == rows && program->options().threads == workspace.threads &&
              program->options().together == together;
@@ -365,16 +368,6 @@ void WarnOfSlowLayers(const Model& model, base::Log& log) {
   for (const std::string& what : network->slow())
     log.Warn("slow_layer", "what", what, "why",
              "oneDNN has no fast kernel for this shape; another number of channels may have one");
-}
-
-bool SumsOverWorkers(const Model& model) {
-  const Graph* const graph = GraphOf(model);
-  return graph != nullptr && std::any_of(graph->layers.begin(), graph->layers.end(),
-                                         [](const Layer& layer) { return layer.op == Op::kBatchNorm; });
-}
-
-void SumBy(Workspace& workspace, std::function<void(std::span<float> values)> sum) {
-  Kept(workspace).sum = std::move(sum);
 }
 
 }  // namespace freshet::model::network

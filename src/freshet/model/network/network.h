@@ -1,8 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 
 #include "base/log.h"
 #include "model/model.h"
@@ -19,13 +17,5 @@ const Graph* GraphOf(const Model& model);
 
 // Says so of everything in it that the library can compute only very slowly (Program::slow).
 void WarnOfSlowLayers(const Model& model, base::Log& log);
-
-// Does the gradient of this model depend on what other workers, who make the same update, compute meanwhile? It does
-// where there is batch norm.
-bool SumsOverWorkers(const Model& model);
-// LossAndGradient of such a model calls `sum` from now on, which adds up these numbers over all workers, in place; with
-// null, this workspace's rows are all there are. Every worker makes the same sums: one without rows calls
-// LossAndGradient, too, with an empty batch.
-void SumBy(Workspace& workspace, std::function<void(std::span<float> values)> sum);
 
 }  // namespace freshet::model::network

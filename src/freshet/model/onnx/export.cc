@@ -16,7 +16,7 @@ std::string LabelsJson(const data::Labels& labels) {
 std::vector<std::string> NotesFor(const TrainedModel& trained) {
   std::vector<std::string> notes;
   const data::Description& input = trained.description;
-  if (trained.model->config().kind == "factorization") {
+  if (trained.model->ratings() != nullptr) {
     notes.push_back(
         "users and items go in by number, in the order training first met them; their names cannot travel. -1 stands "
         "for one never seen");
