@@ -3,7 +3,7 @@
 #include "input_flags.h"
 #include "model/model_file.h"
 #include "results.h"
-#include "train/trainer.h"
+#include "train/evaluate.h"
 #include "verb.h"
 
 namespace freshet::cli {

@@ -2,11 +2,12 @@
 #include <nlohmann/json.hpp>
 
 #include "data/drive.h"
+#include "data/standardise.h"
 #include "input_flags.h"
 #include "model/model_file.h"
+#include "model/slices.h"
 #include "results.h"
-#include "train/slices.h"
-#include "train/trainer.h"
+#include "train/evaluate.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -91,12 +92,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const auto write_all = [&](base::OutputFile& out) {
     return train::DriveFor(env, *trained.model, *source, [&](data::Rows& rows) -> Result<void> {
       TRY(door.GoOn());
-      train::Standardise(trained.description, rows);
+      data::Standardise(trained.description, rows);
       const data::Batch batch = rows.batch();
       const std::size_t k = trained.model->scores();
       text.clear();
       for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
-        end = train::SliceEnd(*trained.model, batch, begin, kNetworkRows);
+        end = model::SliceEnd(*trained.model, batch, begin, kNetworkRows);
         scores.resize((end - begin) * k);
         trained.model->Predict(trained.parameters, batch.Slice(begin, end), workspace, scores);
         trained.description.target.Unscale(scores);

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "deploy/deployment_parts.h"
-#include "train/trainer.h"
 
 namespace freshet::deploy {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "deploy/deployment_parts.h"
 #include "deploy/directory.h"
-#include "train/trainer.h"
+#include "train/evaluation.h"
 
 namespace freshet::deploy {
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "data/standardise.h"
 #include "deploy/quality.h"
-#include "train/trainer.h"
+#include "train/evaluation.h"
 
 namespace freshet::deploy {
 
@@ -59,7 +60,7 @@ Result<double> ModelManager::Update(data::Rows& rows, std::vector<float>& scores
 }
 
 Result<double> ModelManager::Foresee(data::Rows& rows, std::vector<float>& scores) {
-  if (state_->moments.columns() > 0) train::ApplyMoments(state_->moments, rows);
+  if (state_->moments.columns() > 0) data::ApplyMoments(state_->moments, rows);
   if (view_) view_->ForPrediction(rows);
   const data::Batch batch = rows.batch();
   scores.resize(batch.rows * model_->scores());
@@ -169,7 +170,7 @@ Result<bool> ModelManager::Publish(std::uint64_t version) {
 std::uint64_t ModelManager::Predict(int slot, data::Rows& rows, model::Workspace& workspace,
                                     std::vector<float>& scores) const {
   const auto edition = Read(slot);
-  train::Standardise(edition->description, rows);
+  data::Standardise(edition->description, rows);
   scores.resize(rows.size() * edition->model->scores());
   edition->model->Predict(edition->parameters, rows.batch(), workspace, scores);
   edition->description.target.Unscale(scores);

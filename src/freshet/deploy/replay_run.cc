@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "data/standardise.h"
 #include "deploy/sampler_shuffle.h"
-#include "train/trainer.h"
 
 namespace freshet::deploy {
 namespace {
@@ -187,7 +187,7 @@ Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& mem
     for (const std::uint64_t arrival : rows) {
       one.ClearRows();
       course.Append(arrival, one);
-      train::Standardise(moments, one);
+      data::Standardise(moments, one);
     }
   }
   start.state = TRY(State::Make(*start.model, options.deployment.optimizer, memory, moments));
@@ -226,7 +226,7 @@ double TestSet::Error(const model::Model& model, const State& state) {
   if (state.moments.columns() > 0) {
     standardised_.ClearRows();
     for (std::size_t r = 0; r < rows_.size(); ++r) standardised_.AppendRow(rows_.batch(), r);
-    train::ApplyMoments(state.moments, standardised_);
+    data::ApplyMoments(state.moments, standardised_);
     rows = &standardised_;
   }
   const std::size_t k = model.scores();

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/random.h"
+#include "data/standardise.h"
 #include "deploy/replay_run.h"
 #include "deploy/sampler_shuffle.h"
-#include "train/trainer.h"
 
 namespace freshet::deploy {
 namespace {
@@ -44,7 +44,7 @@ class Trial {
   // The mean loss of rows that are only predicted.
   Result<double> LossOf(const Numbers& rows) {
     TRY(Read(rows));
-    if (start_.state->moments.columns() > 0) train::ApplyMoments(start_.state->moments, rows_);
+    if (start_.state->moments.columns() > 0) data::ApplyMoments(start_.state->moments, rows_);
     const data::Batch batch = rows_.batch();
     scores_.resize(batch.rows * start_.model->scores());
     start_.state->Predict(*start_.model, batch, workspace_, scores_);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/trainer.h"
+#include "data/standardise.h"
 
 namespace freshet::deploy {
 namespace {
@@ -98,13 +98,13 @@ Result<void> State::TakeFewerClasses(const State& other) {
 }
 
 Result<double> State::Learn(const model::Model& model, data::Rows& rows, std::vector<float>& scores) {
-  if (moments.columns() > 0) train::Standardise(moments, rows);
+  if (moments.columns() > 0) data::Standardise(moments, rows);
   if (view != nullptr) view->ForPrediction(rows);
   return Update(model, rows, Met::kFirst, scores);
 }
 
 Result<double> State::Repeat(const model::Model& model, data::Rows& rows, double scale, std::vector<float>& scores) {
-  if (moments.columns() > 0) train::ApplyMoments(moments, rows);
+  if (moments.columns() > 0) data::ApplyMoments(moments, rows);
   if (view != nullptr) view->ForPrediction(rows);
   optimizer->SetScale(scale);
   auto loss = Update(model, rows, Met::kAgain, scores);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "data/standardise.h"
 #include "model/ratings.h"
 #include "serve/api_parts.h"
-#include "train/trainer.h"
 
 namespace freshet::serve {
 namespace {
@@ -41,7 +41,7 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
     TRY(scratch->infer_parser.Parse(TRY(BodyOf(request)), signature, scratch->infer));
     const bool note = !scratch->infer.id.empty();  // its label may come later
     if (note) noted = CopyOf(scratch->infer.rows);
-    train::Standardise(edition->description, scratch->infer.rows);
+    data::Standardise(edition->description, scratch->infer.rows);
     scratch->scores.resize(scratch->infer.rows.size() * edition->model->scores());
     edition->model->Predict(edition->parameters, scratch->infer.rows.batch(), scratch->workspace, scratch->scores);
     edition->description.target.Unscale(scratch->scores);
@@ -103,7 +103,7 @@ void Api::AnswerOld(Exchange& exchange, ServedModel& model, const OldVersion& ol
   Response response;
   const auto answer = [&]() -> Result<void> {
     TRY(scratch->infer_parser.Parse(TRY(BodyOf(exchange.request())), *old.signature, scratch->infer));
-    train::Standardise(old.trained.description, scratch->infer.rows);
+    data::Standardise(old.trained.description, scratch->infer.rows);
     scratch->scores.resize(scratch->infer.rows.size() * old.trained.model->scores());
     old.trained.model->Predict(old.trained.parameters, scratch->infer.rows.batch(), scratch->workspace,
                                scratch->scores);

@@ -111,4 +111,12 @@ std::optional<double> Evaluation::auc() const {
   return area / (negatives * positives);
 }
 
+data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description) {
+  return model.Supervised() ? description.labels.kind : data::Labels::Kind::kAuto;
+}
+
+Evaluation SumsFor(const model::Model& model, const data::Description& description, Evaluation::Extent extent) {
+  return Evaluation(TaskOf(model, description), extent, description.target);
+}
+
 }  // namespace freshet::train

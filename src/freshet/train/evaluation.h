@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "data/description.h"
 #include "data/labels.h"
 #include "data/target.h"
+#include "model/model.h"
 
 namespace freshet::train {
 
@@ -58,5 +60,12 @@ class Evaluation {
   double labelled_ = 0, labels_ = 0, label_squares_ = 0;  // weight and sums of labels, where they are known
   std::vector<float> bins_[2];                            // weight of rows by score, negatives and positives
 };
+
+// What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
+data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);
+
+// Sums for what a model has to say of rows whose labels went through ScaleLabels.
+Evaluation SumsFor(const model::Model& model, const data::Description& description,
+                   Evaluation::Extent extent = Evaluation::Extent::kSums);
 
 }  // namespace freshet::train

@@ -6,8 +6,9 @@
 #include <cmath>
 
 #include "data/drive.h"
+#include "data/standardise.h"
+#include "model/slices.h"
 #include "optimize/lbfgs.h"
-#include "train/slices.h"
 
 namespace freshet::train {
 namespace {
@@ -47,7 +48,7 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
   TRY(data::DriveInOrder(env.executor, source, [&](data::Rows& rows) -> Result<void> {
     TRY(go_on());
     TRY(writer->Append(rows));
-    if (description.standardise) Standardise(description.moments, rows);
+    if (description.standardise) data::Standardise(description.moments, rows);
     return model.Prepare(parameters, rows.batch());
   }));
   TRY(writer->Close(description));
@@ -86,12 +87,12 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
     const base::Span span(options.trace, "compute", base::Trace::kTraining);
     gradient.Clear();
     TRY(data::DriveInOrder(env.executor, *cache, [&](data::Rows& rows) -> Result<void> {
-      Standardise(description, rows);
-      ScaleLabels(description, rows);
+      data::Standardise(description, rows);
+      data::ScaleLabels(description, rows);
       const data::Batch batch = rows.batch();
       for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
         TRY(go_on());
-        end = SliceEnd(model, batch, begin, 1);
+        end = model::SliceEnd(model, batch, begin, 1);
         const data::Batch slice = batch.Slice(begin, end);
         scores.resize(slice.rows * model.scores());
         sums.Add(slice, scores, model.LossAndGradient(parameters, slice, workspace, gradient, scores));

@@ -1,6 +1,7 @@
 #include "train/survey.h"
 
 #include "data/drive.h"
+#include "data/standardise.h"
 #include "strategy/merge_descriptions.h"
 #include "train/trainer.h"
 
@@ -20,7 +21,7 @@ Result<void> SurveyTogether(const base::Env& env, fabric::Collectives& collectiv
     if (stop.load(std::memory_order_relaxed))
       return Error{Code::kStopped, "stopped while names and moments were looked for, before training"};
     note(rows.begin);
-    if (description.standardise) Standardise(survey.moments, rows);
+    if (description.standardise) data::Standardise(survey.moments, rows);
     return {};
   }));
   if (whose == RowsOf::kOwnInputs) survey.first_met.clear();

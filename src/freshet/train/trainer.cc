@@ -7,61 +7,16 @@
 #include "base/random.h"
 #include "data/augment.h"
 #include "data/drive.h"
+#include "data/standardise.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {
-namespace {
-
-// The numeric columns of a row, which come first among its features.
-float* NumbersOf(data::Rows& rows, std::size_t r) {
-  return rows.width > 0 ? &rows.dense[r * rows.width] : &rows.values[rows.offsets[r]];
-}
-
-}  // namespace
-
-data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description) {
-  return model.Supervised() ? description.labels.kind : data::Labels::Kind::kAuto;
-}
-
-Evaluation SumsFor(const model::Model& model, const data::Description& description, Evaluation::Extent extent) {
-  return Evaluation(TaskOf(model, description), extent, description.target);
-}
 
 bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
   if (after_time > 0) return batch.times != nullptr && batch.times[row] >= after_time;
   if (fraction <= 0) return false;
   const std::uint64_t sample = batch.samples == nullptr ? row : batch.samples[row];
   return static_cast<double>(base::Hash64(sample ^ base::Hash64(seed)) >> 11) * 0x1p-53 < fraction;
-}
-
-void Standardise(data::Moments& moments, data::Rows& rows) {
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    float* const numbers = NumbersOf(rows, r);
-    moments.Observe(numbers);
-    moments.Apply(numbers);
-  }
-}
-
-void Standardise(const data::Description& description, data::Rows& rows) {
-  if (description.standardise) ApplyMoments(description.moments, rows);
-  if (!description.view.any()) return;
-  auto shown = data::Augment::Make(description, {});
-  CHECK(shown.ok());  // a description that was loaded or made fits itself
-  shown.value().ForPrediction(rows);
-}
-
-Result<void> DriveFor(const base::Env& env, const model::Model& model, data::RowSource& source,
-                      const data::BlockWork& work, std::size_t prefetch, data::PrefetchStats* stats) {
-  if (!model.traits().uses_team) return data::DriveInOrder(env.executor, source, work);
-  return data::DrivePrefetched(env.executor, env.clock, source, prefetch, work, stats);
-}
-
-void ApplyMoments(const data::Moments& moments, data::Rows& rows) {
-  for (std::size_t r = 0; r < rows.size(); ++r) moments.Apply(NumbersOf(rows, r));
-}
-
-void ScaleLabels(const data::Description& description, data::Rows& rows) {
-  description.target.Scale(rows.labels.span());
 }
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
@@ -226,10 +181,10 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   if (s.writer) TRY(s.writer->Append(rows));
   if (options_.rated != nullptr && s.epoch == 0) options_.rated->Add(rows.batch());
   if (description_.standardise && s.epoch == 0 && options_.learn_moments)
-    Standardise(description_.moments, rows);
+    data::Standardise(description_.moments, rows);
   else if (description_.standardise)
-    ApplyMoments(description_.moments, rows);
-  ScaleLabels(description_, rows);
+    data::ApplyMoments(description_.moments, rows);
+  data::ScaleLabels(description_, rows);
   data::Batch batch = rows.batch();
   if (description_.view.any()) batch.width = s.augment->width();  // what the model will be shown of them
   TRY(model_.Prepare(parameters_, batch));

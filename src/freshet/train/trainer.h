@@ -9,13 +9,11 @@
 #include "base/env.h"
 #include "base/trace.h"
 #include "data/cache.h"
-#include "data/drive.h"
-#include "data/prefetch.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "model/rated.h"
 #include "strategy/strategy.h"
-#include "train/evaluation.h"
+#include "train/evaluate.h"
 #include "train/window.h"
 
 namespace freshet::train {
@@ -187,32 +185,5 @@ class Trainer {
 // Which sums went by which algorithm (Strategy::algorithms) in the run whose checkpoint this is; "" when there is no
 // such file, or it does not say.
 Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path);
-
-// What a model's predictions are judged by: the labels' kind, or kAuto for clusters.
-data::Labels::Kind TaskOf(const model::Model& model, const data::Description& description);
-
-// Sums for what a model has to say of rows whose labels went through ScaleLabels.
-Evaluation SumsFor(const model::Model& model, const data::Description& description,
-                   Evaluation::Extent extent = Evaluation::Extent::kSums);
-
-// Predicts every row of a source and sums up how good that was. Description is applied, not changed. kStopped after
-// *stop.
-Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
-                            const data::Description& description, data::RowSource& source,
-                            const std::atomic<bool>* stop = nullptr);
-
-// Drives a source through `work` in order, on whatever thread suits the model.
-Result<void> DriveFor(const base::Env& env, const model::Model& model, data::RowSource& source,
-                      const data::BlockWork& work, std::size_t prefetch = 4, data::PrefetchStats* stats = nullptr);
-
-// Standardises the numeric columns of a block in place, if the description says so, and shows what is to be seen of
-// images: what a model predicts from.
-void Standardise(const data::Description& description, data::Rows& rows);
-// The same, but each row counts in the moments before they are applied to it.
-void Standardise(data::Moments& moments, data::Rows& rows);
-// The same by moments that stay as they are.
-void ApplyMoments(const data::Moments& moments, data::Rows& rows);
-// Labels as a model learns them (data::Target), in place.
-void ScaleLabels(const data::Description& description, data::Rows& rows);
 
 }  // namespace freshet::train

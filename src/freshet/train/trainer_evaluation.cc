@@ -1,30 +1,9 @@
-// How good a model is: on the rows a run holds out, and on any source.
+// How good a model is on the rows that a run holds out.
 
-#include "data/drive.h"
-#include "train/slices.h"
+#include "data/standardise.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {
-namespace {
-
-constexpr std::size_t kNetworkRows = 32;  // what a network predicts at once
-
-// Predicts the rows of a batch and adds how good that was to `sums`. kStopped as soon as `goes_on` says no.
-Result<void> AddPredictions(const model::Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
-                            model::Workspace& workspace, std::vector<float>& scores, Evaluation& sums) {
-  for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
-    end = SliceEnd(model, batch, begin, kNetworkRows);
-    const data::Batch slice = batch.Slice(begin, end);
-    scores.resize(slice.rows * model.scores());
-    model.Predict(parameters, slice, workspace, scores);
-    if (workspace.goes_on && !workspace.goes_on()) return Error{Code::kStopped, "stopped"};
-    sums.Add(slice, scores, model.LossOf(parameters, slice, workspace, scores));
-  }
-  return {};
-}
-
-}  // namespace
-
 // kStopped, on all workers, when one of them was told to stop meanwhile.
 Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   State& s = *state_;
@@ -49,8 +28,8 @@ Result<void> Trainer::PredictHeldRows(data::RowSource& source, Evaluation& held)
   Window kept(description_.dense, description_.view.any() ? s.augment->width() : description_.features);
   return DriveAll(source, [&](data::Rows& block) -> Result<void> {
     if (!GoesOnEvaluating()) return Stopped();
-    Standardise(description_, block);
-    ScaleLabels(description_, block);
+    data::Standardise(description_, block);
+    data::ScaleLabels(description_, block);
     const data::Batch batch = block.batch();
     kept.Clear();
     for (std::size_t r = 0; r < batch.rows; ++r)
@@ -92,23 +71,6 @@ Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& w
   rows.Permute(0);
   TRY(rows.Seek({}));
   return DriveFor(env_, model_, rows, work);
-}
-
-Result<Evaluation> Evaluate(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
-                            const data::Description& description, data::RowSource& source,
-                            const std::atomic<bool>* stop) {
-  Evaluation sums = SumsFor(model, description, Evaluation::Extent::kWithAuc);
-  model::Workspace workspace;
-  workspace.threads = env.executor.width();
-  workspace.goes_on = [stop] { return stop == nullptr || !stop->load(std::memory_order_relaxed); };
-  std::vector<float> scores;
-  TRY(DriveFor(env, model, source, [&](data::Rows& rows) -> Result<void> {
-    if (!workspace.goes_on()) return Error{Code::kStopped, "stopped"};
-    Standardise(description, rows);
-    ScaleLabels(description, rows);
-    return AddPredictions(model, parameters, rows.batch(), workspace, scores, sums);
-  }));
-  return sums;
 }
 
 }  // namespace freshet::train

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "data/augment.h"
-#include "train/slices.h"
+#include "model/slices.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {
@@ -67,7 +67,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   const bool shown = description_.view.any() || options_.mirror;
   const bool by_rows = options_.strategy == nullptr && single && !shown;
   for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
-    end = by_rows ? SliceEnd(model_, batch, begin, 1) : std::min(begin + StepRows(), batch.rows);
+    end = by_rows ? model::SliceEnd(model_, batch, begin, 1) : std::min(begin + StepRows(), batch.rows);
     const data::Batch piece = batch.Slice(begin, end);
     data::Batch mine = options_.strategy == nullptr ? piece : options_.strategy->Share(piece);
     s.scores.resize(mine.rows * model_.scores());

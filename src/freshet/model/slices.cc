@@ -1,8 +1,8 @@
-#include "train/slices.h"
+#include "model/slices.h"
 
 #include <algorithm>
 
-namespace freshet::train {
+namespace freshet::model {
 namespace {
 
 constexpr std::uint64_t kWork = 1 << 20;  // multiplications, or so, of a slice
@@ -10,8 +10,8 @@ constexpr std::uint64_t kRowItself = 16;  // a row without entries costs as much
 
 }  // namespace
 
-std::size_t SliceEnd(const model::Model& model, const data::Batch& batch, std::size_t begin, std::size_t network_rows) {
-  const model::Traits traits = model.traits();
+std::size_t SliceEnd(const Model& model, const data::Batch& batch, std::size_t begin, std::size_t network_rows) {
+  const Traits traits = model.traits();
   if (traits.uses_team) return std::min(begin + network_rows, batch.rows);
   const std::uint64_t entries = std::max<std::uint64_t>(kWork / traits.met_by_entry, 1);
   if (!batch.sparse())
@@ -31,4 +31,4 @@ std::size_t SliceEnd(const model::Model& model, const data::Batch& batch, std::s
   return enough;
 }
 
-}  // namespace freshet::train
+}  // namespace freshet::model

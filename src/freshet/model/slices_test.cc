@@ -1,17 +1,17 @@
-#include "train/slices.h"
+#include "model/slices.h"
 
 #include <gtest/gtest.h>
 
 #include "data/rows.h"
 
-namespace freshet::train {
+namespace freshet::model {
 namespace {
 
-std::unique_ptr<model::Model> Linear(bool dense, std::uint64_t features) {
-  model::ModelConfig config;
+std::unique_ptr<Model> Linear(bool dense, std::uint64_t features) {
+  ModelConfig config;
   config.dense = dense;
   config.features = features;
-  return std::move(model::Model::Make(config)).value();
+  return std::move(Model::Make(config)).value();
 }
 
 // Sparse rows of ever more entries.
@@ -29,7 +29,7 @@ data::Rows Growing(std::size_t count) {
   return rows;
 }
 
-std::vector<std::size_t> Ends(const model::Model& model, const data::Batch& batch) {
+std::vector<std::size_t> Ends(const Model& model, const data::Batch& batch) {
   std::vector<std::size_t> ends;
   for (std::size_t at = 0; at < batch.rows;) {
     const std::size_t end = SliceEnd(model, batch, at, 1);
@@ -68,4 +68,4 @@ TEST(Slices, ARowOfMoreWorkThanASliceIsOneAlone) {
 }
 
 }  // namespace
-}  // namespace freshet::train
+}  // namespace freshet::model
