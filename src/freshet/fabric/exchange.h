@@ -15,7 +15,8 @@ namespace freshet::fabric {
 //
 // It sees to it that no transfer outlives the operation: whatever was started and not waited for is waited for by the
 // destructor. After an error it first aborts the group, since an operation that one member leaves halfway cannot be
-// finished by the others; so everybody learns of it at once.
+// finished by the others; so everybody learns of it at once. (Where losses are reported this member is then lost to
+// all.)
 //
 // Empty spans are not sent: both ends know that there is nothing to come.
 //

@@ -7,7 +7,7 @@ Result<void> Fabric::Send(int to, Tag tag, std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<Arrived> Fabric::Receive(int from, Tag tag, std::span<std::byte> into) {
+Result<Arrived> Fabric::Receive(From from, Tag tag, std::span<std::byte> into) {
   return Wait(TRY(StartReceive(from, tag, into)));
 }
 

@@ -5,16 +5,16 @@ namespace freshet::fabric {
 Operation* Matching::TakeReceive(int from, Tag tag) {
   for (auto [at, end] = posted_.equal_range(tag); at != end; ++at) {
     Operation* const receive = at->second;
-    if (receive->peer != from && receive->peer != kAnyRank) continue;
+    if (!receive->Takes(from)) continue;
     posted_.erase(at);
     return receive;
   }
   return nullptr;
 }
 
-std::optional<Matching::Message> Matching::TakeMessage(int from, Tag tag) {
-  for (auto [at, end] = kept_.equal_range(tag); at != end; ++at) {
-    if (from != kAnyRank && at->second.from != from) continue;
+std::optional<Matching::Message> Matching::TakeMessage(const Operation& receive) {
+  for (auto [at, end] = kept_.equal_range(receive.tag); at != end; ++at) {
+    if (!receive.Takes(at->second.from)) continue;
     Message message = std::move(at->second);
     kept_.erase(at);
     return message;

@@ -31,7 +31,7 @@ class Matching {
   // The first receive that waits for a message of this sender and tag, which waits no longer; null if there is none.
   Operation* TakeReceive(int from, Tag tag);
   // The first message for a receive.
-  std::optional<Message> TakeMessage(int from, Tag tag);
+  std::optional<Message> TakeMessage(const Operation& receive);
 
   void Remove(const Operation& receive);
   std::size_t RemoveOffer(int from, std::uint64_t send_id);  // how many there were

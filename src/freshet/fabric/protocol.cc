@@ -20,12 +20,23 @@ Result<void> Protocol::CheckRank(int rank, std::string_view doing) const {
   return {};
 }
 
-Operation& Protocol::Add(Operation::Kind kind, int rank, Tag tag) {
+Result<void> Protocol::CheckFrom(const From& from, std::string_view doing) const {
+  if (from.rank() != kAnyRank) return CheckRank(from.rank(), doing);
+  if (failure_.has_value()) return *failure_;
+  if (!from.among().has_value()) return {};
+  if (from.among()->empty())
+    return Error{Code::kInvalid, Str("rank ", settings_.rank, " cannot ", doing, " nobody: name at least one rank")};
+  for (const int rank : *from.among()) TRY(CheckRank(rank, doing));
+  return {};
+}
+
+Operation& Protocol::Add(Operation::Kind kind, const From& from, Tag tag) {
   const std::uint64_t id = next_id_++;
   Operation& operation = operations_[id];
   operation.id = id;
   operation.kind = kind;
-  operation.peer = rank;
+  operation.peer = from.rank();
+  if (from.among().has_value()) operation.among.assign(from.among()->begin(), from.among()->end());
   operation.tag = tag;
   return operation;
 }
@@ -33,6 +44,8 @@ Operation& Protocol::Add(Operation::Kind kind, int rank, Tag tag) {
 Result<std::uint64_t> Protocol::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
   TRY(CheckRank(to, "send to"));
   Member& other = member(to);
+  if (other.lost)
+    return Error{Code::kPeerLost, Str(LossOf(to).text, "; rank ", settings_.rank, " was about to send to it")};
   if (other.left) {
     Fail(to, LeftText(to));
     return *failure_;
@@ -56,12 +69,11 @@ Result<std::uint64_t> Protocol::StartSend(int to, Tag tag, std::span<const std::
   return id;
 }
 
-Result<std::uint64_t> Protocol::StartReceive(Operation::Kind kind, int from, Tag tag, Landing landing) {
-  if (from != kAnyRank) TRY(CheckRank(from, "receive from"));
-  if (failure_.has_value()) return *failure_;
+Result<std::uint64_t> Protocol::StartReceive(Operation::Kind kind, const From& from, Tag tag, Landing landing) {
+  TRY(CheckFrom(from, "receive from"));
   Operation& receive = Add(kind, from, tag);
   receive.landing = landing;
-  if (auto message = matching_.TakeMessage(from, tag)) {
+  if (auto message = matching_.TakeMessage(receive)) {
     Member& sender = member(message->from);
     if (message->whole) {
       sender.eager_in -= message->bytes + kEagerCost;
@@ -70,9 +82,11 @@ Result<std::uint64_t> Protocol::StartReceive(Operation::Kind kind, int from, Tag
     }
     Accept(receive, *message, message->content);
     Push(message->from);
-  } else if (from == kAnyRank ? !AnyoneLeft() : left(from)) {
+  } else if (!Reachable(receive)) {
+    Error why = Unreachable(receive);
     operations_.erase(receive.id);
-    Fail(from, from == kAnyRank ? "all other members have left the group" : LeftText(from));
+    if (reports()) return why;
+    Fail(from.rank(), std::move(why.text));
     return *failure_;
   } else {
     matching_.Post(receive);
@@ -97,7 +111,7 @@ Result<Arrived> Protocol::Take(std::uint64_t id) {
   CHECK(operation.done);
   if (operation.error.has_value()) {
     Error error = std::move(*operation.error);
-    if (error.code == Code::kPeerLost && failure_.has_value()) error.text += Wanted(operation);
+    if (error.code == Code::kPeerLost) error.text += Wanted(operation);
     operations_.erase(found);
     return error;
   }
@@ -136,6 +150,13 @@ Error Protocol::Timeout(std::uint64_t id, base::Clock::Duration waited) {
   }
   operations_.erase(id);
   return error;
+}
+
+Error Protocol::TimeoutAny(std::span<const Transfer> transfers, base::Clock::Duration waited) const {
+  const auto first = operations_.find(transfers.front().id);
+  CHECK(first != operations_.end());  // it would be done
+  const std::string others = transfers.size() > 1 ? Str(", or for ", transfers.size() - 1, " other transfers") : "";
+  return {Code::kTimeout, Str("nothing for ", Fixed(base::Seconds(waited), 1), " s", Wanted(first->second), others)};
 }
 
 }  // namespace freshet::fabric

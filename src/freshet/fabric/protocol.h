@@ -25,7 +25,8 @@ namespace freshet::fabric {
 // back as they are taken). Longer ones, and short ones beyond the window, are offered and wait until a receive has
 // asked for them, so that their bytes travel straight to their place and no engine is left with bytes nobody wants.
 //
-// Threads: one at a time; the caller has a lock. Failure: the first loss of a member is final, see Fail.
+// Threads: one at a time; the caller has a lock. Failure: the first loss of a member is final, see Fail; where losses
+// are reported (OnLoss), it ends what has to do with that member, see ReportLoss.
 class Protocol {
  public:
   struct Settings {
@@ -35,6 +36,7 @@ class Protocol {
     std::uint64_t max_message_bytes = 0;
     base::Clock::Duration heartbeat{};
     int heartbeat_misses = 0;  // a member silent for this many is lost
+    OnLoss on_loss = OnLoss::kEndGroup;
   };
   Protocol(Settings settings, const base::Clock& clock);
   Protocol(const Protocol&) = delete;
@@ -45,15 +47,21 @@ class Protocol {
   int size() const { return static_cast<int>(members_.size()); }
   const std::string& host(int rank) const { return settings_.hosts[static_cast<std::size_t>(rank)]; }
   const std::optional<Error>& failure() const { return failure_; }
+  const std::vector<Loss>& losses() const { return losses_; }  // where they are reported
+  // Rises with every loss and with the end.
+  std::size_t ends() const { return losses_.size() + (failure_.has_value() ? 1 : 0); }
 
   Result<std::uint64_t> StartSend(int to, Tag tag, std::span<const std::byte> bytes);
-  Result<std::uint64_t> StartReceive(Operation::Kind kind, int from, Tag tag, Landing landing);
+  Result<std::uint64_t> StartReceive(Operation::Kind kind, const From& from, Tag tag, Landing landing);
+  Result<std::uint64_t> StartLoss(const From& of, std::size_t known);
   bool Done(std::uint64_t id) const;
   // What has become of a finished transfer; it is forgotten, unless it lends memory.
   Result<Arrived> Take(std::uint64_t id);
   void Release(std::uint64_t id);
-  // Gives up a transfer that did not finish in time, and says what it was. One that is half way ends the group.
+  // Gives up a transfer that did not finish in time, and says what it was. One that is half way is a loss.
   Error Timeout(std::uint64_t id, base::Clock::Duration waited);
+  // The same of several, none of which is given up.
+  Error TimeoutAny(std::span<const Transfer> transfers, base::Clock::Duration waited) const;
 
   // Moves what can be moved; true when something was.
   virtual bool Turn() = 0;
@@ -77,12 +85,15 @@ class Protocol {
   Result<void> OnNote(int from, const Note& note, std::span<const std::byte> payload);
   void Heard(int from) { member(from).heard = true; }
   void Lose(int lost, const std::string& why);
-  void Fail(int culprit, std::string text);  // the group is over; tells the others
+  bool reports() const { return settings_.on_loss == OnLoss::kReport; }
+  void Fail(int culprit, std::string text);  // the group is over; tells the others. Or reports the culprit's loss
   void Moved(Operation& operation) { operation.Finish(); }
   // The receive a member's bytes belong to; null when it is gone and they go nowhere.
   Operation* ReceiveOf(int from, std::uint64_t id);
   // Has it said goodbye?
   bool left(int rank) const { return members_[static_cast<std::size_t>(rank)].left; }
+  // Was its loss reported?
+  bool lost(int rank) const { return members_[static_cast<std::size_t>(rank)].lost; }
   bool Waits() const;                // is any transfer not done?
   std::string Name(int rank) const;  // "rank 3 (host b)"
   std::string LeftText(int rank) const;
@@ -100,6 +111,7 @@ class Protocol {
   virtual bool Idle(int to) const = 0;
   // Nothing of this operation is touched from here on. False when its bytes are half way: then the group is over.
   virtual bool Forget(const Operation& operation) = 0;
+  virtual void OnLost(int rank) = 0;                // its loss was reported: whoever sleeps has to look
   virtual void OnStop() = 0;                        // the end has come: whoever sleeps has to look
   virtual std::uint64_t sums() const { return 0; }  // of the engine's own that this member took part in
 
@@ -111,6 +123,7 @@ class Protocol {
   // How things stand with another member.
   struct Member {
     bool left = false;
+    bool lost = false;            // and reported
     std::size_t eager_out = 0;    // short messages sent and not known to be taken, in bytes
     std::size_t eager_in = 0;     // short messages kept for later
     std::size_t credit_due = 0;   // taken and not yet told
@@ -121,23 +134,32 @@ class Protocol {
   };
   Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
 
-  Operation& Add(Operation::Kind kind, int rank, Tag tag);
+  Operation& Add(Operation::Kind kind, const From& from, Tag tag);
   Operation* SendOf(int to, std::uint64_t id);
   Result<void> CheckRank(int rank, std::string_view doing) const;
-  void Tell(int to, const Note& note) { Send(to, note, {}, nullptr); }
+  Result<void> CheckFrom(const From& from, std::string_view doing) const;
+  void Tell(int to, const Note& note) {
+    if (Open(to)) Send(to, note, {}, nullptr);
+  }
 
   Result<void> OnMessage(int from, Matching::Message message, std::span<const std::byte> content);
   void OnClear(int from, const Note& note);
   void OnCancel(int from, const Note& note);
   void OnRefuse(int from, const Note& note);
-  void OnAbort(int from, const Note& note, std::span<const std::byte> payload);
+  Result<void> OnAbort(int from, const Note& note, std::span<const std::byte> payload);
   void OnGoodbye(int from);
   void Accept(Operation& receive, const Matching::Message& message, std::span<const std::byte> content);
   bool Fits(Operation& receive, const Matching::Message& message);
   void Credit(int to, std::size_t bytes);
 
   void TellAll(int culprit, const std::string& text);
-  bool AnyoneLeft() const;
+  void ReportLoss(int lost, std::string text);
+  void EndLoss(Operation& wait) const;  // if it waits no longer
+  // Can somebody still send or take it? And what to say if not.
+  bool Reachable(const Operation& operation) const;
+  Error Unreachable(const Operation& operation) const;
+  const Error& LossOf(int lost) const;
+  std::string Names(std::span<const int> ranks) const;
   std::string Wanted(const Operation& operation) const;
 
   const Settings settings_;
@@ -148,6 +170,7 @@ class Protocol {
   Matching matching_;
   std::deque<Buffer> spare_;  // of ended borrows
   std::optional<Error> failure_;
+  std::vector<Loss> losses_;
   base::Clock::Duration last_tick_;
 };
 

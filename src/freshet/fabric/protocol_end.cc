@@ -1,4 +1,4 @@
-// How a group ends: deaths, silences, giving up and leaving in order.
+// How a group ends, or loses members: deaths, silences, giving up and leaving in order.
 
 #include <algorithm>
 
@@ -10,9 +10,18 @@ std::string Protocol::Name(int rank) const { return Str("rank ", rank, " (", hos
 
 std::string Protocol::LeftText(int rank) const { return Str(Name(rank), " is gone: it has left the group"); }
 
+std::string Protocol::Names(std::span<const int> ranks) const {
+  std::string names;
+  for (const int rank : ranks) names += Str(names.empty() ? "" : ", ", Name(rank));
+  return names;
+}
+
 std::string Protocol::Wanted(const Operation& operation) const {
   const std::string tag = Str(" (tag ", operation.tag, ")");
-  const std::string other = operation.peer == kAnyRank ? "any rank" : Name(operation.peer);
+  const std::string several = operation.among.empty() ? "any rank" : Str("any of ", Names(operation.among));
+  const std::string other = operation.peer == kAnyRank ? several : Name(operation.peer);
+  if (operation.kind == Operation::Kind::kLoss)
+    return Str("; rank ", settings_.rank, " was waiting for the loss of ", other);
   if (operation.kind == Operation::Kind::kSend)
     return Str("; rank ", settings_.rank, " was sending ", HumanBytes(static_cast<double>(operation.bytes)), " to ",
                other, tag);
@@ -48,14 +57,17 @@ base::Clock::Duration Protocol::Tick() {
 }
 
 void Protocol::Lose(int lost, const std::string& why) {
+  const bool news = !left(lost) && !failure_.has_value();
+  if (news && reports()) return ReportLoss(lost, Str(Name(lost), " is gone: ", why));
   Shut(lost);
-  if (!left(lost) && !failure_.has_value()) Fail(lost, Str(Name(lost), " is gone: ", why));
+  if (news) Fail(lost, Str(Name(lost), " is gone: ", why));
 }
 
 // The first to notice tells all others, and they tell each other, so that all name the same member: whoever hears of a
 // loss may leave for it, and its goodbye must not be heard before its reason.
 void Protocol::Fail(int culprit, std::string text) {
   if (failure_.has_value()) return;
+  if (reports()) return ReportLoss(culprit, std::move(text));
   TellAll(culprit, text);
   Stop({Code::kPeerLost, std::move(text)});
 }
@@ -81,15 +93,22 @@ void Protocol::Stop(Error why) {
   OnStop();
 }
 
-void Protocol::Abort(const std::string& why) { Fail(rank(), Str(Name(rank()), " gave up: ", why)); }
-
-void Protocol::OnAbort(int from, const Note& note, std::span<const std::byte> payload) {
+void Protocol::Abort(const std::string& why) {
   if (failure_.has_value()) return;
+  const std::string text = Str(Name(rank()), " gave up: ", why);
+  TellAll(rank(), reports() ? Str("it gave up: ", why) : text);
+  Stop({Code::kPeerLost, text});
+}
+
+Result<void> Protocol::OnAbort(int from, const Note& note, std::span<const std::byte> payload) {
+  if (failure_.has_value()) return {};
   std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  if (reports()) return Error{Code::kPeerLost, std::move(text)};  // so its sender is lost, for the reason it gives
   TellAll(static_cast<int>(note.argument), text);
   if (note.argument == static_cast<std::uint64_t>(rank()))
     text = Str(Name(from), " has given up on this member: ", text);
   Stop({Code::kPeerLost, std::move(text)});
+  return {};
 }
 
 // All it ever sent is here: nothing of it can come any more, and nothing reaches it. That is a loss to who still needs
@@ -98,17 +117,12 @@ void Protocol::OnGoodbye(int from) {
   member(from).left = true;
   member(from).requests_in = 0;
   matching_.RemoveOffers(from);
+  if (reports()) return ReportLoss(from, LeftText(from));
   const bool needed = std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
     const Operation& operation = entry.second;
-    return !operation.done && (operation.peer == from || (operation.peer == kAnyRank && !AnyoneLeft()));
+    return !operation.done && operation.kind != Operation::Kind::kLoss && !Reachable(operation);
   });
   if (needed) Fail(from, LeftText(from));
-}
-
-bool Protocol::AnyoneLeft() const {
-  for (int rank = 0; rank < size(); ++rank)
-    if (Open(rank) && !left(rank)) return true;
-  return false;
 }
 
 void Protocol::SayGoodbye() {

@@ -1,5 +1,6 @@
 #include "fabric/protocol_fabric.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -43,17 +44,17 @@ Result<Transfer> ProtocolFabric::StartSend(int to, Tag tag, std::span<const std:
   return Transfer{TRY(engine_->StartSend(to, tag, bytes))};
 }
 
-Result<Transfer> ProtocolFabric::Start(Operation::Kind kind, int from, Tag tag, Landing landing) {
+Result<Transfer> ProtocolFabric::Start(Operation::Kind kind, const From& from, Tag tag, Landing landing) {
   const std::lock_guard lock(mutex_);
   return Transfer{TRY(engine_->StartReceive(kind, from, tag, landing))};
 }
-Result<Transfer> ProtocolFabric::StartReceive(int from, Tag tag, std::span<std::byte> into) {
+Result<Transfer> ProtocolFabric::StartReceive(From from, Tag tag, std::span<std::byte> into) {
   return Start(Operation::Kind::kReceive, from, tag, Landing(into));
 }
-Result<Transfer> ProtocolFabric::StartReceiveAdd(int from, Tag tag, std::span<float> into) {
+Result<Transfer> ProtocolFabric::StartReceiveAdd(From from, Tag tag, std::span<float> into) {
   return Start(Operation::Kind::kReceiveAdd, from, tag, Landing(into));
 }
-Result<Transfer> ProtocolFabric::StartBorrow(int from, Tag tag) {
+Result<Transfer> ProtocolFabric::StartBorrow(From from, Tag tag) {
   return Start(Operation::Kind::kBorrow, from, tag, Landing());
 }
 
@@ -64,7 +65,7 @@ void ProtocolFabric::Release(Transfer borrowed) {
 
 bool ProtocolFabric::Done(Transfer transfer) {
   const std::lock_guard lock(mutex_);
-  if (!engine_->Done(transfer.id)) Look();
+  if (!engine_->Done(transfer.id) && Look() && waiting_ > 0) changed_.notify_all();  // it may have been theirs
   return engine_->Done(transfer.id);
 }
 
@@ -73,7 +74,35 @@ Result<Arrived> ProtocolFabric::Wait(Transfer transfer, Duration timeout) {
   Lock lock(mutex_);
   const auto done = [&] { return engine_->Done(transfer.id); };
   if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return engine_->Take(transfer.id);
-  return engine_->Timeout(transfer.id, timeout);
+  const std::size_t ends = engine_->ends();
+  Error late = engine_->Timeout(transfer.id, timeout);
+  if (engine_->ends() != ends) changed_.notify_all();
+  return late;
+}
+
+Result<std::size_t> ProtocolFabric::WaitAny(std::span<const Transfer> transfers, Duration timeout) {
+  if (transfers.empty()) return Error{Code::kInvalid, Str("rank ", rank(), " waits for none of no transfers")};
+  if (timeout.count() == 0) timeout = settings_.wait_timeout;
+  Lock lock(mutex_);
+  std::size_t which = 0;
+  const auto done = [&] {
+    which = 0;
+    while (which < transfers.size() && !engine_->Done(transfers[which].id)) ++which;
+    return which < transfers.size();
+  };
+  if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return which;
+  return engine_->TimeoutAny(transfers, timeout);
+}
+
+std::vector<Loss> ProtocolFabric::Lost(std::size_t known) const {
+  const std::lock_guard lock(mutex_);
+  const std::vector<Loss>& losses = engine_->losses();
+  return {losses.begin() + static_cast<std::ptrdiff_t>(std::min(known, losses.size())), losses.end()};
+}
+
+Result<Transfer> ProtocolFabric::StartLoss(From of, std::size_t known) {
+  const std::lock_guard lock(mutex_);
+  return Transfer{TRY(engine_->StartLoss(of, known))};
 }
 
 bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
@@ -115,9 +144,9 @@ void ProtocolFabric::Drive(Lock& lock, const Condition& ready, Duration end) {
 void ProtocolFabric::Keep() {
   Lock lock(mutex_);
   while (!stopping_) {
-    const bool failed = engine_->failure().has_value();
+    const std::size_t ends = engine_->ends();
     const Duration next = engine_->Tick();
-    if (!failed && engine_->failure().has_value()) changed_.notify_all();
+    if (engine_->ends() != ends) changed_.notify_all();
     Watch(lock, next);
   }
 }

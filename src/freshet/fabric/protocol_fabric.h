@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "fabric/fabric.h"
@@ -36,12 +37,15 @@ class ProtocolFabric : public Fabric {
   const std::string& host(int rank) const final { return engine_->host(rank); }
 
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) final;
-  Result<Transfer> StartReceive(int from, Tag tag, std::span<std::byte> into) final;
-  Result<Transfer> StartReceiveAdd(int from, Tag tag, std::span<float> into) final;
-  Result<Transfer> StartBorrow(int from, Tag tag) final;
+  Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) final;
+  Result<Transfer> StartReceiveAdd(From from, Tag tag, std::span<float> into) final;
+  Result<Transfer> StartBorrow(From from, Tag tag) final;
   void Release(Transfer borrowed) final;
   Result<Arrived> Wait(Transfer transfer, base::Clock::Duration timeout = {}) final;
   bool Done(Transfer transfer) final;
+  Result<std::size_t> WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout = {}) final;
+  std::vector<Loss> Lost(std::size_t known = 0) const final;
+  Result<Transfer> StartLoss(From of, std::size_t known) final;
   void Post(std::function<void()> job) final;
   void Abort(const Error& why) final;
   std::uint64_t bytes_sent() const final;
@@ -70,8 +74,8 @@ class ProtocolFabric : public Fabric {
   virtual void Rest(Lock& lock, Duration idle, Duration longest) = 0;
   // Of the keeper, until the next tick is due.
   virtual void Watch(Lock& lock, Duration longest) = 0;
-  // Of who only wants to know whether something is done.
-  virtual void Look() { engine_->Turn(); }
+  // Of who only wants to know whether something is done: moves what can be moved; true when something was.
+  virtual bool Look() { return engine_->Turn(); }
   // For these: is anybody waiting, when did somebody last, shall the keeper end; sleep until the end or so long; tell
   // those who wait without driving that something has changed.
   bool awaited() const { return waiting_ > 0; }
@@ -86,7 +90,7 @@ class ProtocolFabric : public Fabric {
   const Settings& settings() const { return settings_; }
 
  private:
-  Result<Transfer> Start(Operation::Kind kind, int from, Tag tag, Landing landing);
+  Result<Transfer> Start(Operation::Kind kind, const From& from, Tag tag, Landing landing);
   void Drive(Lock& lock, const Condition& ready, Duration end);
   void Keep();  // the life of the keeper
 

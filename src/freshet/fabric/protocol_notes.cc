@@ -23,6 +23,7 @@ Operation* Protocol::ReceiveOf(int from, std::uint64_t id) {
 }
 
 Result<void> Protocol::OnNote(int from, const Note& note, std::span<const std::byte> payload) {
+  if (lost(from)) return {};  // what comes after its loss was told is nothing
   switch (note.type) {
     case NoteType::kEager:
       return OnMessage(from, {from, note.tag, note.id, payload.size(), true, {}}, payload);
@@ -44,8 +45,7 @@ Result<void> Protocol::OnNote(int from, const Note& note, std::span<const std::b
       member(from).eager_out -= std::min<std::size_t>(member(from).eager_out, note.argument);
       return {};
     case NoteType::kAbort:
-      OnAbort(from, note, payload);
-      return {};
+      return OnAbort(from, note, payload);
     case NoteType::kGoodbye:
       OnGoodbye(from);
       return {};

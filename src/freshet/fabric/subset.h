@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -24,26 +26,44 @@ class Subset final : public Fabric {
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) override {
     return whole_.StartSend(Whole(to), tag + apart_, bytes);
   }
-  Result<Transfer> StartReceive(int from, Tag tag, std::span<std::byte> into) override {
-    return whole_.StartReceive(Whole(from), tag + apart_, into);
+  Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) override {
+    return OfWhole(from, [&](From whole) { return whole_.StartReceive(whole, tag + apart_, into); });
   }
-  Result<Transfer> StartReceiveAdd(int from, Tag tag, std::span<float> into) override {
-    return whole_.StartReceiveAdd(Whole(from), tag + apart_, into);
+  Result<Transfer> StartReceiveAdd(From from, Tag tag, std::span<float> into) override {
+    return OfWhole(from, [&](From whole) { return whole_.StartReceiveAdd(whole, tag + apart_, into); });
   }
-  Result<Transfer> StartBorrow(int from, Tag tag) override { return whole_.StartBorrow(Whole(from), tag + apart_); }
+  Result<Transfer> StartBorrow(From from, Tag tag) override {
+    return OfWhole(from, [&](From whole) { return whole_.StartBorrow(whole, tag + apart_); });
+  }
   void Release(Transfer borrowed) override { whole_.Release(borrowed); }
   Result<Arrived> Wait(Transfer transfer, base::Clock::Duration timeout = {}) override;
   bool Done(Transfer transfer) override { return whole_.Done(transfer); }
+  Result<std::size_t> WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout = {}) override {
+    return whole_.WaitAny(transfers, timeout);
+  }
+  std::vector<Loss> Lost(std::size_t known = 0) const override;  // of these members alone
+  Result<Transfer> StartLoss(From of, std::size_t known) override {
+    return OfWhole(of, [&](From whole) { return whole_.StartLoss(whole, known); });
+  }
   void Post(std::function<void()> job) override { whole_.Post(std::move(job)); }
   void Abort(const Error& why) override { whole_.Abort(why); }
   std::uint64_t bytes_sent() const override { return whole_.bytes_sent(); }
   std::uint64_t bytes_shared() const override { return whole_.bytes_shared(); }
 
  private:
-  int Whole(int rank) const { return rank == kAnyRank ? kAnyRank : ranks_[static_cast<std::size_t>(rank)]; }
+  int Whole(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  int Here(int rank_of_whole) const;  // kAnyRank for one that is not among these
+  // start(those of the whole).
+  template <class Start>
+  Result<Transfer> OfWhole(const From& from, const Start& start) const {
+    if (from.among().has_value()) return start(From(Whole(*from.among())));
+    return from.rank() == kAnyRank ? start(From(others_)) : start(From(Whole(from.rank())));
+  }
+  std::vector<int> Whole(std::span<const int> ranks) const;
 
   Fabric& whole_;
   const std::vector<int> ranks_;
+  std::vector<int> others_;  // the same without this member's
   const Tag apart_;
   int rank_ = 0;
 };

@@ -34,7 +34,8 @@ Engine::Engine(MPI_Comm communicator, const MpiOptions& options, std::vector<std
                 .eager_bytes = kEagerBytes,
                 .max_message_bytes = options.max_message_bytes,
                 .heartbeat = options.heartbeat,
-                .heartbeat_misses = options.heartbeat_misses},
+                .heartbeat_misses = options.heartbeat_misses,
+                .on_loss = options.on_loss},
                clock),
       communicator_(communicator),
       clock_(clock),
@@ -54,6 +55,7 @@ void Engine::Report(int rank, const Error& error) {
 
 bool Engine::Turn() {
   if (muted_) return false;
+  const std::size_t before = ends();
   const bool letters = TurnMail(), pieces = TurnBulk(), sums = TurnSum();
   TurnGoodbyes();
   if (const auto trouble = std::exchange(trouble_, std::nullopt)) {
@@ -64,7 +66,7 @@ bool Engine::Turn() {
       Mute();
     }
   }
-  return letters || pieces || sums;
+  return letters || pieces || sums || ends() != before;
 }
 
 bool Engine::Alone() const {
@@ -163,6 +165,12 @@ bool Engine::Forget(const Operation& operation) {
   return false;
 }
 
+void Engine::OnLost(int rank) {
+  const bool joined = left(rank) && sums_left_[static_cast<std::size_t>(rank)] >= sums_;
+  if (half_way_) return Abort(Str("MPI holds on to a message of ", Name(rank), " that was half way when it was lost"));
+  if (sum_.has_value() && !joined) Abort(Str("a sum of MPI's own cannot end without ", Name(rank)));
+}
+
 // The last words go out now, while all memory is still there; then nothing more.
 void Engine::OnStop() {
   if (muted_ || (!half_way_ && !sum_.has_value())) return;
@@ -178,6 +186,7 @@ void Engine::Mute() {
 
 Result<void> Engine::StartSum(std::span<float> values) {
   if (failure().has_value()) return *failure();
+  if (!losses().empty()) return losses().front().why;
   CHECK(!sum_.has_value());  // members join sums in the same order, so each has one at a time
   sum_ = Sum{.bytes = values.size_bytes()};
   ++sums_;

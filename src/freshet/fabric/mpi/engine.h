@@ -22,7 +22,9 @@ namespace freshet::fabric::mpi {
 // may be left to MPI. Nothing moves unless somebody calls Turn.
 //
 // MPI cannot be told to forget memory it was given for a message that is half way. When the group ends while there is
-// such, MPI is never called again here, so that it cannot touch memory whose owner was told that all is over.
+// such, MPI is never called again here, so that it cannot touch memory whose owner was told that all is over. So a loss
+// that leaves such memory, or a sum that cannot end, is the end of the group for this member even where losses are
+// reported.
 //
 // Threads: one at a time; the caller has a lock. Failure: as Protocol says.
 class Engine final : public Protocol {
@@ -52,6 +54,7 @@ class Engine final : public Protocol {
   void Push(int) override {}
   bool Idle(int to) const override { return mail_.Empty(to); }
   bool Forget(const Operation& operation) override;
+  void OnLost(int rank) override;
   void OnStop() override;
   std::uint64_t sums() const override { return sums_; }
 

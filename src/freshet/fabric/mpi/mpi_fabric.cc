@@ -137,10 +137,10 @@ void MpiFabric::Rest(Lock& lock, Duration idle, Duration longest) {
 }
 
 void MpiFabric::Watch(Lock& lock, Duration longest) {
-  const bool failed = engine_.failure().has_value();
+  const std::size_t ends = engine_.ends();
   bool moved = false;
   while (!awaited() && !stopping() && engine_.Turn()) moved = true;
-  if (moved || failed != engine_.failure().has_value()) TellWaiting();
+  if (moved || engine_.ends() != ends) TellWaiting();
   Snooze(lock, std::min(longest, !awaited() && engine_.Busy() ? kBusyNap : kIdleNap));
 }
 

@@ -19,18 +19,19 @@ namespace freshet::fabric {
 // The caller has started MPI with MPI_THREAD_MULTIPLE, and ends it when the fabric is gone.
 //
 // Threads:   as Fabric and ProtocolFabric say. MPI wakes nobody: who drives looks, then lets others run, then sleeps
-// for
-//            short times; the keeper looks now and then while nobody waits. A second thread is started for the first
-//            Post.
+//            for short times; the keeper looks now and then while nobody waits. A second thread is started for the
+//            first Post.
 // Ownership: the communicator is the fabric's alone while it lives, and is not used again once a group on it was lost.
 // Blocking:  Connect, until all members are there; the destructor, at most a second, until the last words are out.
-// Failure:   a member that is silent for heartbeat_misses heartbeats is lost. Who notices tells the others, so that all
-//            name the same. A member that leaves in order (its fabric is destroyed) is no loss to who wants nothing of
-//            it. A message longer than its receive is kInvalid for the receiver, and for its sender too unless it was
-//            short. A transfer that timed out before it began may be started again; one that timed out half way, and
-//            any native sum, ends the group.
-//            MPI does not survive the loss of a process: after kPeerLost the process has to end without MPI_Finalize,
-//            which would wait for the lost. Launchers then end the others, too.
+// Failure:   a member that is silent for heartbeat_misses heartbeats is lost. Where that ends the group, who notices
+//            tells the others, so that all name the same; a member that leaves in order (its fabric is destroyed) is
+//            then no loss to who wants nothing of it. A message longer than its receive is kInvalid for the receiver,
+//            and for its sender too unless it was short. A transfer that timed out before it began may be started
+//            again; one that timed out half way, and any native sum, ends the group. MPI does not survive the loss of a
+//            process: after kPeerLost the process has to end without MPI_Finalize, which would wait for the lost.
+//            Launchers then end the others, too. So a group that reports losses (OnLoss::kReport) goes on after members
+//            that left, gave up or fell silent, not after the death of a process; and a loss with a long message half
+//            way, or in a native sum, is the end for the member it happens to, which gives up: MPI keeps the memory.
 class MpiFabric final : public ProtocolFabric {
  public:
   static Result<std::unique_ptr<MpiFabric>> Connect(MPI_Comm communicator, const MpiOptions& options,

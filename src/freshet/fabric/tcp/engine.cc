@@ -31,7 +31,8 @@ Engine::Engine(const TcpOptions& options, std::vector<Link> links, const base::C
                 .eager_bytes = kEagerBytes,
                 .max_message_bytes = options.max_message_bytes,
                 .heartbeat = options.heartbeat,
-                .heartbeat_misses = options.heartbeat_misses},
+                .heartbeat_misses = options.heartbeat_misses,
+                .on_loss = options.on_loss},
                clock),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       interrupt_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -50,6 +50,7 @@ class Engine final : public Protocol, public FrameHandler {
   void Push(int to) override { Flush(peer(to)); }
   bool Idle(int to) const override { return peers_[static_cast<std::size_t>(to)]->Idle(); }
   bool Forget(const Operation& operation) override { return peer(operation.peer).Forget(operation); }
+  void OnLost(int) override { Interrupt(); }
   void OnStop() override { Interrupt(); }
 
   Peer& peer(int rank) { return *peers_[static_cast<std::size_t>(rank)]; }

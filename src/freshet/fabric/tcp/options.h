@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "fabric/fabric.h"
 
 namespace freshet::fabric::tcp {
 
@@ -38,7 +39,8 @@ struct TcpOptions {
 
   base::Clock::Duration connect_timeout = std::chrono::seconds(30);  // for the whole group to come together
   base::Clock::Duration heartbeat = std::chrono::milliseconds(250);
-  int heartbeat_misses = 12;  // a member silent for this many is lost
+  int heartbeat_misses = 12;           // a member silent for this many is lost
+  OnLoss on_loss = OnLoss::kEndGroup;  // the same in all members
   base::Clock::Duration wait_timeout = std::chrono::minutes(10);
   base::Clock::Duration spin = std::chrono::microseconds(50);  // who waits looks this long before it sleeps; only
                                                                // where there are no more members than cores

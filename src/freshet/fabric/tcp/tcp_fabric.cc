@@ -81,8 +81,8 @@ void TcpFabric::Watch(Lock& lock, Duration longest) {
   if (asleep_ > 0) engine_.Interrupt();
 }
 
-void TcpFabric::Look() {
-  if (asleep_ == 0) engine_.Turn();  // who sleeps on the engine is woken to do it
+bool TcpFabric::Look() {
+  return asleep_ == 0 && engine_.Turn();  // who sleeps on the engine is woken to do it
 }
 
 TcpFabric::Statistics TcpFabric::statistics() const {

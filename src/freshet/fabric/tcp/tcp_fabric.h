@@ -20,11 +20,11 @@ namespace freshet::fabric {
 //            so does the keeper while nobody waits. A second thread is started for the first Post.
 // Blocking:  Connect, until all members are there or TcpOptions::stop is set; the destructor, at most a second, until
 //            the last words are out.
-// Failure:   a member that dies is lost at once, one that is frozen or cut off after heartbeat_misses heartbeats. Who
-//            notices tells the others, so that all name the same. A member that leaves in order (its fabric is
-//            destroyed) is no loss to who wants nothing of it. A message longer than its receive is kInvalid for the
-//            receiver, and for its sender too unless it was short and is not waited for any more. A receive that timed
-//            out may be started again; a send that timed out half way ends the group.
+// Failure:   a member that dies is lost at once, one that is frozen or cut off after heartbeat_misses heartbeats. Where
+//            that ends the group, who notices tells the others, so that all name the same. A member that leaves in
+//            order (its fabric is destroyed) is no loss to who wants nothing of it. A message longer than its receive
+//            is kInvalid for the receiver, and for its sender too unless it was short and is not waited for any more. A
+//            receive that timed out may be started again; a send that timed out half way is the loss of its receiver.
 class TcpFabric final : public ProtocolFabric {
  public:
   struct Statistics {
@@ -46,7 +46,7 @@ class TcpFabric final : public ProtocolFabric {
   TcpFabric(std::unique_ptr<tcp::Engine> engine, Settings settings, std::uint64_t strangers, base::Clock& clock);
   void Rest(Lock& lock, Duration, Duration longest) override { Nap(lock, longest); }
   void Watch(Lock& lock, Duration longest) override;
-  void Look() override;
+  bool Look() override;
   void Nap(Lock& lock, Duration longest);
   void LeaveInOrder();
 

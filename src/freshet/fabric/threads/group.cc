@@ -1,5 +1,6 @@
 #include "fabric/threads/group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -39,7 +40,8 @@ Patience Group::patience() const {
   return threads_.load(std::memory_order_relaxed) <= cores_ ? kACoreForEach : kCrowded;
 }
 
-bool Group::AllOthersGone(int rank) const {
+bool Group::AllGone(int rank, std::span<const int> among) const {
+  if (!among.empty()) return std::all_of(among.begin(), among.end(), [&](int other) { return gone(other); });
   for (int other = 0; other < size_; ++other) {
     if (other != rank && !gone(other)) return false;
   }
@@ -47,8 +49,32 @@ bool Group::AllOthersGone(int rank) const {
 }
 
 void Group::Leave(int rank) {
-  gone_[static_cast<std::size_t>(rank)].store(true);
+  Lose({.rank = rank, .left = true, .why = {Code::kPeerLost, Str(Who(rank), " has left the group")}});
+}
+
+void Group::Lose(Loss loss) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::atomic<bool>& gone = gone_[static_cast<std::size_t>(loss.rank)];
+    if (gone.load()) return;
+    losses_.push_back(std::move(loss));
+    gone.store(true);
+  }
   RingAll();
+}
+
+std::vector<Loss> Group::LossesBut(int rank) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Loss> losses = losses_;
+  std::erase_if(losses, [&](const Loss& loss) { return loss.rank == rank; });
+  return losses;
+}
+
+Error Group::WhyGone(int rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
+  CHECK(found != losses_.end());
+  return found->why;
 }
 
 Error Group::Fail(Error why) {
@@ -56,7 +82,9 @@ Error Group::Fail(Error why) {
     const std::lock_guard lock(mutex_);
     if (failed_.load()) return failure_;
     failure_ = {Code::kPeerLost, std::move(why.text)};
+    if (!sums_failed_.load()) sums_failure_ = failure_;
     failed_.store(true);
+    sums_failed_.store(true);
   }
   RingAll();
   return failure();
@@ -67,8 +95,26 @@ Error Group::failure() const {
   return failure_;
 }
 
-Error Group::FailForLeaving(int rank, const std::string& doing) {
-  return Fail({Code::kPeerLost, Str(Who(rank), " is gone: it left while ", doing)});
+Error Group::FailSums(Error why) {
+  if (!reports()) return Fail(std::move(why));
+  {
+    const std::lock_guard lock(mutex_);
+    if (sums_failed_.load()) return sums_failure_;
+    sums_failure_ = {Code::kPeerLost, std::move(why.text)};
+    sums_failed_.store(true);
+  }
+  RingAll();
+  return sums_failure();
+}
+
+Error Group::sums_failure() const {
+  const std::lock_guard lock(mutex_);
+  return sums_failure_;
+}
+
+Error Group::LeftWhile(int rank, const std::string& doing) const {
+  if (reports()) return {Code::kPeerLost, Str(WhyGone(rank).text, "; ", doing)};
+  return {Code::kPeerLost, Str(Who(rank), " is gone: it left while ", doing)};
 }
 
 void Group::RingAll() const {

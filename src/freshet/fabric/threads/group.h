@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,15 +38,26 @@ class Group {
   Patience patience() const;
 
   bool gone(int rank) const { return gone_[static_cast<std::size_t>(rank)].load(); }
-  bool AllOthersGone(int rank) const;
+  // Of these, or of all but `rank` where there are none.
+  bool AllGone(int rank, std::span<const int> among) const;
   void Leave(int rank);
+  // This member is gone; the first reason stays.
+  void Lose(Loss loss);
+  bool reports() const { return options_.on_loss == OnLoss::kReport; }
+  std::vector<Loss> LossesBut(int rank) const;  // all others that are gone, in this order
+  Error WhyGone(int rank) const;
 
   // The end of the group, for every member; the first reason stays. Gives the reason that holds.
   Error Fail(Error why);
   bool failed() const { return failed_.load(); }
   Error failure() const;
-  // That `rank` has left while `doing`.
-  Error FailForLeaving(int rank, const std::string& doing);
+  // That `rank` is gone, which mattered while `doing`.
+  Error LeftWhile(int rank, const std::string& doing) const;
+
+  // The end of sums in shared memory. It is the group's where it ends with a loss.
+  Error FailSums(Error why);
+  bool sums_failed() const { return sums_failed_.load(); }
+  Error sums_failure() const;
 
  private:
   void RingAll() const;
@@ -60,9 +72,12 @@ class Group {
   std::unique_ptr<SharedSum> sum_;
   std::atomic<int> threads_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> sums_failed_{false};  // also when the group has
 
-  mutable std::mutex mutex_;  // guards failure_
+  mutable std::mutex mutex_;  // guards what follows
   Error failure_{Code::kPeerLost, ""};
+  Error sums_failure_{Code::kPeerLost, ""};
+  std::vector<Loss> losses_;
 };
 
 }  // namespace freshet::fabric

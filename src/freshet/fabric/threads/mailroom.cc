@@ -15,13 +15,14 @@ constexpr int kIndexBits = 24;  // of a transfer's id: which slot; the rest coun
 
 Result<Transfer> Mailroom::Send(int to, Tag tag, std::span<const std::byte> bytes) {
   TRY(Allowed(to));
-  if (to == rank_ || to == kAnyRank)
-    return Error{Code::kInvalid, Str("rank ", rank_, " sends to rank ", to, ": name another member")};
+  if (to == kAnyRank) return Error{Code::kInvalid, Str("rank ", rank_, " sends to rank ", to, ": name another member")};
+  if (group_.reports() && group_.gone(to)) return group_.WhyGone(to);
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
     slot = NewSlot();
     slot->sends = true;
+    slot->use = Use::kCopy;
     slot->peer = to;
     slot->tag = tag;
     slot->bytes = const_cast<std::byte*>(bytes.data());  // only ever read: a send's bytes are nobody's destination
@@ -38,9 +39,8 @@ Result<Transfer> Mailroom::Send(int to, Tag tag, std::span<const std::byte> byte
   return transfer;
 }
 
-Result<Transfer> Mailroom::Receive(int from, Tag tag, std::span<std::byte> into, Use use) {
+Result<Transfer> Mailroom::Receive(const From& from, Tag tag, std::span<std::byte> into, Use use) {
   TRY(Allowed(from));
-  if (from == rank_) return Error{Code::kInvalid, Str("rank ", rank_, " receives from itself: name another member")};
   Transfer transfer;
   {
     const std::lock_guard lock(mutex_);
@@ -48,7 +48,8 @@ Result<Transfer> Mailroom::Receive(int from, Tag tag, std::span<std::byte> into,
     Slot* const slot = NewSlot();
     slot->sends = false;
     slot->use = use;
-    slot->peer = from;
+    slot->peer = from.rank();
+    if (from.among().has_value()) slot->among.assign(from.among()->begin(), from.among()->end());
     slot->tag = tag;
     slot->bytes = into.data();
     slot->size = into.size();
@@ -75,18 +76,60 @@ Result<Arrived> Mailroom::Wait(Transfer transfer, base::Clock::Duration timeout)
   if (slot == nullptr)
     return Error{Code::kInvalid, Str("rank ", rank_, " waits for a transfer that is over or never was: wait once")};
   if (timeout.count() <= 0) timeout = group_.options().timeout;
-  Await(*slot, timeout);
+  const auto ready = [&] {
+    Serve();
+    return Ready(*slot);
+  };
+  (void)group_.bell(rank_).Await(ready, group_.patience(), group_.clock(), timeout);
   if (Final(slot->state.load())) return Finish(slot);
+  if (const std::optional<int> lost = LossFor(*slot)) {
+    (void)Cancel(slot);
+    return Arrived{.from = *lost, .bytes = 0, .view = {}};
+  }
   Error why = WhyNot(*slot, timeout);
   if (!Cancel(slot)) return Finish(slot);
   return why;
+}
+
+Result<std::size_t> Mailroom::WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout) {
+  if (transfers.empty()) return Error{Code::kInvalid, Str("rank ", rank_, " waits for none of no transfers")};
+  std::vector<const Slot*> slots;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Transfer transfer : transfers) slots.push_back(Find(transfer));
+  }
+  std::size_t which = 0;
+  const auto ready = [&] {
+    Serve();
+    which = 0;
+    while (which < slots.size() && slots[which] != nullptr && !Ready(*slots[which])) ++which;
+    return which < slots.size();
+  };
+  if (timeout.count() <= 0) timeout = group_.options().timeout;
+  if (group_.bell(rank_).Await(ready, group_.patience(), group_.clock(), timeout)) return which;
+  const std::string others = slots.size() > 1 ? Str(", or for ", slots.size() - 1, " other transfers") : "";
+  return Error{Code::kTimeout, Str(Doing(*slots.front()), others, ": none ended within ",
+                                   Fixed(base::Seconds(timeout), 1), " s; are they still running?")};
 }
 
 bool Mailroom::Done(Transfer transfer) {
   Serve();
   const std::lock_guard lock(mutex_);
   const Slot* const slot = Find(transfer);
-  return slot == nullptr || Final(slot->state.load()) || Lost(*slot);
+  return slot == nullptr || Ready(*slot);
+}
+
+Result<Transfer> Mailroom::StartLoss(const From& of, std::size_t known) {
+  TRY(Allowed(of));
+  const std::lock_guard lock(mutex_);
+  Slot* const slot = NewSlot();
+  slot->sends = false;
+  slot->use = Use::kLoss;
+  slot->peer = of.rank();
+  if (of.among().has_value()) slot->among.assign(of.among()->begin(), of.among()->end());
+  slot->known = known;
+  slot->state.store(State::kOpen, std::memory_order_relaxed);
+  return Transfer{slot->id};
 }
 
 void Mailroom::Release(Transfer lent) {
@@ -130,6 +173,7 @@ Mailroom::Slot* Mailroom::NewSlot() {
   constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
   slot->id = (next_id_++ << kIndexBits) | (slot->id & kIndexMask);
   slot->owner = rank_;
+  slot->among.clear();
   slot->parcel = nullptr;
   slot->arrived = {};
   return slot;
@@ -150,8 +194,7 @@ void Mailroom::Free(Slot* slot) {
 Mailroom::Slot* Mailroom::Match(const Slot& receive) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Slot* const parcel = *it;
-    const bool fits = parcel->tag == receive.tag && (receive.peer == kAnyRank || receive.peer == parcel->owner);
-    if (!fits) {
+    if (parcel->tag != receive.tag || !Takes(receive, parcel->owner)) {
       ++it;
       continue;
     }
@@ -174,7 +217,7 @@ void Mailroom::EmptyInbox() {
   for (Slot* parcel = oldest; parcel != nullptr;) {
     Slot* const next = parcel->next;  // read now: a parcel that was taken may be gone
     const auto receive = std::find_if(open_.begin(), open_.end(), [&](const Slot* slot) {
-      return slot->tag == parcel->tag && (slot->peer == kAnyRank || slot->peer == parcel->owner);
+      return slot->tag == parcel->tag && Takes(*slot, parcel->owner);
     });
     State open = State::kOpen;
     if (receive == open_.end()) {
@@ -233,18 +276,32 @@ void Mailroom::End(Slot* slot, State state) const {
   group_.bell(owner).Ring();
 }
 
-bool Mailroom::Lost(const Slot& slot) const {
-  const bool alone = slot.peer == kAnyRank ? group_.AllOthersGone(rank_) : group_.gone(slot.peer);
-  // What was taken before the other left still comes to its end, so look at the state last.
-  return (alone || group_.failed() || group_.gone(rank_)) && slot.state.load() == State::kOpen;
+bool Mailroom::Takes(const Slot& receive, int from) {
+  if (receive.peer != kAnyRank) return receive.peer == from;
+  return receive.among.empty() || std::find(receive.among.begin(), receive.among.end(), from) != receive.among.end();
 }
 
-void Mailroom::Await(const Slot& slot, base::Clock::Duration timeout) {
-  const auto ready = [&] {
-    Serve();
-    return Final(slot.state.load()) || Lost(slot);
-  };
-  (void)group_.bell(rank_).Await(ready, group_.patience(), group_.clock(), timeout);
+bool Mailroom::Unreachable(const Slot& slot) const {
+  if (slot.use == Use::kLoss) return false;
+  return slot.peer == kAnyRank ? group_.AllGone(rank_, slot.among) : group_.gone(slot.peer);
+}
+
+bool Mailroom::Lost(const Slot& slot) const {
+  // What was taken before the other left still comes to its end, so look at the state last.
+  return (Unreachable(slot) || group_.failed() || group_.gone(rank_)) && slot.state.load() == State::kOpen;
+}
+
+bool Mailroom::Ready(const Slot& slot) const {
+  return Final(slot.state.load()) || Lost(slot) || LossFor(slot).has_value();
+}
+
+// The lost member that such a wait is for.
+std::optional<int> Mailroom::LossFor(const Slot& slot) const {
+  if (slot.use != Use::kLoss || !group_.reports()) return std::nullopt;
+  std::size_t seen = 0;
+  for (const Loss& loss : group_.LossesBut(rank_))
+    if (Takes(slot, loss.rank) && seen++ >= slot.known) return loss.rank;
+  return std::nullopt;
 }
 
 bool Mailroom::Cancel(Slot* slot) {
@@ -288,27 +345,42 @@ Result<Arrived> Mailroom::Finish(Slot* slot) {
 
 Error Mailroom::WhyNot(const Slot& slot, base::Clock::Duration timeout) {
   if (group_.failed()) return group_.failure();
-  if (group_.gone(rank_)) return {Code::kPeerLost, Str(group_.Who(rank_), " has left the group")};
-  if (slot.peer == kAnyRank && group_.AllOthersGone(rank_))
+  if (group_.gone(rank_)) return group_.WhyGone(rank_);
+  if (Unreachable(slot)) {
+    if (slot.peer != kAnyRank) {
+      Error gone = group_.LeftWhile(slot.peer, Doing(slot));
+      return group_.reports() ? gone : group_.Fail(std::move(gone));
+    }
+    if (group_.reports()) return {Code::kPeerLost, Str("all it could come from are gone: ", Doing(slot))};
     return group_.Fail({Code::kPeerLost, Str("all others are gone: they left while ", Doing(slot))});
-  if (slot.peer != kAnyRank && group_.gone(slot.peer)) return group_.FailForLeaving(slot.peer, Doing(slot));
+  }
   return {Code::kTimeout,
           Str(Doing(slot), ": that did not end within ", Fixed(base::Seconds(timeout), 1), " s; is it still running?")};
 }
 
 std::string Mailroom::Doing(const Slot& slot) const {
-  const std::string who = slot.peer == kAnyRank ? "any rank" : group_.Who(slot.peer);
+  std::string who = slot.peer == kAnyRank ? "any rank" : group_.Who(slot.peer);
+  for (std::size_t i = 0; i < slot.among.size(); ++i)
+    who = Str(i == 0 ? "any of " : Str(who, ", "), group_.Who(slot.among[i]));
+  if (slot.use == Use::kLoss) return Str(group_.Who(rank_), " waited for the loss of ", who);
   if (slot.sends)
     return Str(group_.Who(rank_), " sent ", HumanBytes(static_cast<double>(slot.size)), " to ", who, " (tag ", slot.tag,
                ")");
   return Str(group_.Who(rank_), " waited for a message from ", who, " (tag ", slot.tag, ")");
 }
 
-Result<void> Mailroom::Allowed(int peer) const {
+Result<void> Mailroom::Allowed(const From& peer) const {
   if (group_.failed()) return group_.failure();
-  if (group_.gone(rank_)) return Error{Code::kPeerLost, Str(group_.Who(rank_), " has left the group")};
-  if (peer < kAnyRank || peer >= group_.size())
-    return Error{Code::kInvalid, Str("rank ", peer, " in a group of ", group_.size(), ": ranks begin at 0")};
+  if (group_.gone(rank_)) return group_.WhyGone(rank_);
+  const int one = peer.rank();
+  const std::span<const int> ranks = peer.among().value_or(std::span(&one, 1));
+  if (ranks.empty()) return Error{Code::kInvalid, Str("rank ", rank_, " means nobody: name at least one rank")};
+  for (const int rank : ranks) {
+    if (rank == kAnyRank && !peer.among().has_value()) continue;
+    if (rank < 0 || rank >= group_.size())
+      return Error{Code::kInvalid, Str("rank ", rank, " in a group of ", group_.size(), ": ranks begin at 0")};
+    if (rank == rank_) return Error{Code::kInvalid, Str("rank ", rank_, " means itself: name another member")};
+  }
   return {};
 }
 

@@ -5,7 +5,9 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -33,10 +35,12 @@ class Mailroom {
   Mailroom& operator=(const Mailroom&) = delete;
 
   Result<Transfer> Send(int to, Tag tag, std::span<const std::byte> bytes);
-  enum class Use { kCopy, kAdd, kLend };
-  Result<Transfer> Receive(int from, Tag tag, std::span<std::byte> into, Use use);
+  enum class Use { kCopy, kAdd, kLend, kLoss };
+  Result<Transfer> Receive(const From& from, Tag tag, std::span<std::byte> into, Use use);
   Result<Arrived> Wait(Transfer transfer, base::Clock::Duration timeout);
+  Result<std::size_t> WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout);
   bool Done(Transfer transfer);
+  Result<Transfer> StartLoss(const From& of, std::size_t known);
   void Release(Transfer lent);
 
   // Ends everything under way; returns when no peer reads this member's memory.
@@ -54,6 +58,8 @@ class Mailroom {
     std::uint64_t id = 0;
     int owner = 0;
     int peer = 0;
+    std::vector<int> among;  // of a receive from several: these; empty: all
+    std::size_t known = 0;   // of a wait for a loss: how many do not count
     Tag tag = 0;
     std::byte* bytes = nullptr;  // where they lie (sends) or go
     std::size_t size = 0;
@@ -73,13 +79,16 @@ class Mailroom {
            State state) const;  // the last touch of a slot by who is not its owner
 
   static bool Final(State state) { return state >= State::kDone; }
-  bool Lost(const Slot& slot) const;  // nobody will ever end it
-  void Await(const Slot& slot, base::Clock::Duration timeout);
+  static bool Takes(const Slot& receive, int from);
+  bool Unreachable(const Slot& slot) const;  // all it means are gone
+  bool Lost(const Slot& slot) const;         // nobody will ever end it
+  bool Ready(const Slot& slot) const;        // waiting for it is over
+  std::optional<int> LossFor(const Slot& slot) const;
   bool Cancel(Slot* slot);  // false: it has ended by itself
   Result<Arrived> Finish(Slot* slot);
   Error WhyNot(const Slot& slot, base::Clock::Duration timeout);
   std::string Doing(const Slot& slot) const;
-  Result<void> Allowed(int peer) const;
+  Result<void> Allowed(const From& peer) const;
 
   Group& group_;
   const int rank_;

@@ -58,13 +58,13 @@ Result<void> SharedSum::Meet(int rank) {
     return missing == size;
   };
   // Who has come may leave, and the group may fail when all have come: neither undoes the meeting.
-  const auto ready = [&] { return all_came() || group_.failed() || group_.gone(missing) || group_.gone(rank); };
+  const auto ready = [&] { return all_came() || group_.sums_failed() || group_.gone(missing) || group_.gone(rank); };
   const base::Clock::Duration timeout = group_.options().timeout;
   const bool in_time = group_.bell(rank).Await(ready, group_.patience(), group_.clock(), timeout);
   if (all_came()) return {};
-  if (group_.failed()) return GiveUp(group_.failure());
+  if (group_.sums_failed()) return GiveUp(group_.sums_failure());
   const std::string doing = Str(group_.Who(rank), " waited for ", group_.Who(missing), " to join an all-reduce");
-  if (in_time) return GiveUp(group_.FailForLeaving(group_.gone(rank) ? rank : missing, doing));
+  if (in_time) return GiveUp(group_.LeftWhile(group_.gone(rank) ? rank : missing, doing));
   const Error late{Code::kTimeout, Str(group_.Who(missing), " did not join the all-reduce of ", group_.Who(rank),
                                        " within ", Fixed(base::Seconds(timeout), 1), " s: is it still running?")};
   (void)GiveUp({Code::kPeerLost, Str(group_.Who(rank), " gave up: ", late.text)});
@@ -101,16 +101,16 @@ Result<void> SharedSum::SumPart(int rank, std::size_t turn, std::size_t length) 
   // Either we see that a member gave up and touch nothing, or it sees that we are writing and waits.
   Place& place = places_[static_cast<std::size_t>(rank)];
   place.writing.store(true);
-  const bool failed = group_.failed();
+  const bool failed = group_.sums_failed();
   if (!failed) SumInto(mine.sources, mine.targets, end - begin);
   place.writing.store(false);
-  if (failed) return GiveUp(group_.failure());
+  if (failed) return GiveUp(group_.sums_failure());
   return {};
 }
 
-// Ends the group, and returns when nobody writes to the values of others any more: a matter of milliseconds.
+// Ends the sums, and returns when nobody writes to the values of others any more: a matter of milliseconds.
 Error SharedSum::GiveUp(Error why) {
-  Error reason = group_.Fail(std::move(why));
+  Error reason = group_.FailSums(std::move(why));
   for (int other = 0; other < group_.size(); ++other) {
     while (places_[static_cast<std::size_t>(other)].writing.load()) std::this_thread::yield();
   }

@@ -24,7 +24,7 @@ class Group;
 // Blocking:  at most the group's timeout in each meeting. A member that gives up sees to it that nobody still writes to
 //            its values.
 // Failure:   kInvalid on every member when lengths differ, and the group goes on. kTimeout and kPeerLost are the end of
-//            the group. No allocation.
+//            the group, or of its sums where losses are reported. No allocation.
 class SharedSum {
  public:
   explicit SharedSum(Group& group);

@@ -1,5 +1,6 @@
 #include "fabric/threads/threads_fabric.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -35,13 +36,13 @@ class ThreadsFabric final : public Fabric {
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) override {
     return mail_.Send(to, tag, bytes);
   }
-  Result<Transfer> StartReceive(int from, Tag tag, std::span<std::byte> into) override {
+  Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) override {
     return mail_.Receive(from, tag, into, Mailroom::Use::kCopy);
   }
-  Result<Transfer> StartReceiveAdd(int from, Tag tag, std::span<float> into) override {
+  Result<Transfer> StartReceiveAdd(From from, Tag tag, std::span<float> into) override {
     return mail_.Receive(from, tag, AsBytes(into), Mailroom::Use::kAdd);
   }
-  Result<Transfer> StartBorrow(int from, Tag tag) override {
+  Result<Transfer> StartBorrow(From from, Tag tag) override {
     return mail_.Receive(from, tag, {}, Mailroom::Use::kLend);
   }
   void Release(Transfer borrowed) override { mail_.Release(borrowed); }
@@ -49,13 +50,26 @@ class ThreadsFabric final : public Fabric {
     return mail_.Wait(transfer, timeout);
   }
   bool Done(Transfer transfer) override { return mail_.Done(transfer); }
+  Result<std::size_t> WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout) override {
+    return mail_.WaitAny(transfers, timeout);
+  }
+
+  std::vector<Loss> Lost(std::size_t known) const override {
+    if (!group_->reports()) return {};
+    std::vector<Loss> losses = group_->LossesBut(rank_);
+    losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(std::min(known, losses.size())));
+    return losses;
+  }
+  Result<Transfer> StartLoss(From of, std::size_t known) override { return mail_.StartLoss(of, known); }
 
   void Post(std::function<void()> job) override {
     if (progress_->Post(std::move(job))) group_->AddThread(1);
   }
 
   void Abort(const Error& why) override {
-    (void)group_->Fail({Code::kPeerLost, Str(group_->Who(rank_), " gave up: ", why.text)});
+    Error gave_up{Code::kPeerLost, Str(group_->Who(rank_), " gave up: ", why.text)};
+    if (!group_->reports()) return (void)group_->Fail(std::move(gave_up));
+    group_->Lose({.rank = rank_, .left = false, .why = std::move(gave_up)});
   }
 
   std::uint64_t bytes_sent() const override { return mail_.bytes_sent(); }
@@ -63,7 +77,7 @@ class ThreadsFabric final : public Fabric {
   bool has_native() const override { return true; }
   bool prefers_native() const override { return true; }
   Result<void> NativeAllReduce(std::span<float> values) override {
-    if (group_->failed()) return group_->failure();
+    if (group_->sums_failed()) return group_->sums_failure();
     const auto others = static_cast<std::uint64_t>(size() - 1);
     if (others == 0) return {};
     TRY(group_->sum().Run(rank_, values));

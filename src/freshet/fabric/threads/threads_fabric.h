@@ -13,6 +13,7 @@ namespace freshet::fabric {
 
 struct ThreadsOptions {
   std::uint64_t generation = 1;
+  OnLoss on_loss = OnLoss::kEndGroup;
   base::Clock::Duration timeout = std::chrono::seconds(60);  // of a Wait that names none, and of NativeAllReduce
   std::vector<std::string> hosts = {};  // one per rank, to try out what depends on them; empty: "localhost" for all
   int cores = 0;                        // that the members share; 0: those this process may use
@@ -32,7 +33,8 @@ struct ThreadsOptions {
 //            if that is later: the memory is in use. So release what was borrowed before waiting for sends.
 // Failure:   a member that is destroyed has left: whoever still needs it gets kPeerLost, which is then the end of the
 //            group; members that do not need it finish what they are at. A NativeAllReduce that times out is the end
-//            of the group too, since the others cannot finish it.
+//            of the group too, since the others cannot finish it. Where losses are reported, members are lost that have
+//            left or given up; a NativeAllReduce that failed is then the end of those sums alone.
 // bytes_sent: bytes of this member's memory that others have read (or will have, of sends under way).
 class ThreadsGroup {
  public:
