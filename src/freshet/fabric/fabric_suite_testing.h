@@ -20,6 +20,7 @@ struct GroupSpec {
   std::uint64_t generation = 1;
   base::Clock::Duration timeout = std::chrono::seconds(60);
   std::vector<std::string> hosts = {};  // a wish: only some fabrics can pretend
+  OnLoss on_loss = OnLoss::kEndGroup;
 };
 
 // What a test does as one member. It may reset the pointer to leave early; whoever called it does the rest.

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 FabricFactory MpiFactory() {
   FabricFactory factory{.name = "Mpi", .run = {}, .most_members = WorldSize(), .seeds = 200, .two_generations = false};
   factory.run = [](const GroupSpec& spec, const MemberBody& body) {
-    MpiOptions options{.generation = spec.generation, .wait_timeout = spec.timeout};
+    MpiOptions options{.generation = spec.generation, .on_loss = spec.on_loss, .wait_timeout = spec.timeout};
     const auto rank = static_cast<std::size_t>(WorldRank());
     if (rank < spec.hosts.size()) options.host = spec.hosts[rank];
     RunMember(spec.size, options, body);
@@ -199,6 +199,37 @@ TEST(MpiFabric, AFrozenMemberIsLostByItsSilenceAndLearnsOfIt) {
     ASSERT_FALSE(got.ok());
     EXPECT_EQ(got.error().code, Code::kPeerLost);
     EXPECT_NE(got.error().text.find("rank 2"), std::string::npos) << got.error().text;
+  });
+}
+
+TEST(MpiFabric, AFrozenMemberIsReportedAndTheOthersGoOn) {
+  RunMember(3, {.heartbeat = milliseconds(100), .on_loss = OnLoss::kReport}, [](std::unique_ptr<Fabric>& member) {
+    pid_t pid = getpid();
+    if (member->rank() == 2) {
+      ASSERT_TRUE(member->Send(0, 1, std::as_bytes(std::span(&pid, 1))).ok());
+      // It was given up by both, and learns so from each.
+      const Result<Arrived> lost = member->Wait(member->StartLoss(kAnyRank, 1).value());
+      ASSERT_TRUE(lost.ok()) << lost.error().text;
+      for (const Loss& loss : member->Lost())
+        EXPECT_NE(loss.why.text.find("given up on this member"), std::string::npos) << loss.why.text;
+      return;
+    }
+    if (member->rank() == 0) {
+      ASSERT_TRUE(member->Receive(2, 1, std::as_writable_bytes(std::span(&pid, 1))).ok());
+      ASSERT_EQ(kill(pid, SIGSTOP), 0);
+    }
+    const Result<Arrived> lost = member->Wait(member->StartLoss(kAnyRank, 0).value());
+    ASSERT_TRUE(lost.ok()) << lost.error().text;
+    EXPECT_EQ(lost.value().from, 2);
+    std::vector<std::byte> bytes(100'000, std::byte{7});
+    for (int i = 0; i < 10; ++i) {
+      if ((member->rank() + i) % 2 == 0) {
+        EXPECT_TRUE(member->Send(1 - member->rank(), 2, bytes).ok());
+      } else {
+        EXPECT_TRUE(member->Receive(1 - member->rank(), 2, bytes).ok());
+      }
+    }
+    if (member->rank() == 0) kill(pid, SIGCONT);
   });
 }
 

@@ -130,6 +130,53 @@ TEST_F(TcpDeath, AFrozenMemberThatSharesMemoryIsNamedByAll) { ExpectLossOf(3, SI
 TEST_F(TcpDeath, AKilledMemberUnderTlsIsNamedByAll) { ExpectLossOf(3, SIGKILL, false, true); }
 TEST_F(TcpDeath, AFrozenMemberUnderTlsIsNamedByAll) { ExpectLossOf(2, SIGSTOP, false, true); }
 
+// Sends back what rank 0 sends, until that ends.
+void Echo(Fabric& fabric) {
+  std::vector<std::byte> bytes(20'000'000);
+  while (true) {
+    const Result<Arrived> arrived = fabric.Receive(0, 1, bytes);
+    if (!arrived.ok() || !fabric.Send(0, 2, std::span(bytes).first(arrived.value().bytes)).ok()) return;
+  }
+}
+
+// Rank 2 is lost in the middle of a long message, which is reported, and rank 0 goes on with rank 1.
+void ExpectReportOf(int signal, bool shared_memory, bool tls = false) {
+  Processes others;
+  const auto change = [&](TcpOptions& options) {
+    options.shared_memory = shared_memory;
+    options.tls = tls;
+    options.heartbeat = std::chrono::milliseconds(50);
+    options.on_loss = OnLoss::kReport;
+  };
+  auto fabric = others.Start(3, change, [](TcpFabric& member) { Echo(member); });
+  const std::vector<std::byte> out(20'000'000, std::byte{7});
+  std::vector<std::byte> in(out.size());
+  const Transfer half_way = fabric->StartSend(2, 1, out).value();
+  (void)fabric->WaitAny(std::span(&half_way, 1), std::chrono::milliseconds(1));
+  ::kill(others[2], signal);
+  const Result<Arrived> lost = fabric->Wait(fabric->StartLoss(kAnyRank, 0).value());
+  ASSERT_TRUE(lost.ok()) << lost.error().text;
+  EXPECT_EQ(lost.value().from, 2);
+  (void)fabric->Wait(half_way);  // it may have been over before
+  EXPECT_EQ(fabric->StartSend(2, 1, out).error().code, Code::kPeerLost);
+  for (int i = 0; i < 3; ++i) {
+    std::fill(in.begin(), in.end(), std::byte{0});
+    ASSERT_TRUE(fabric->Send(1, 1, out).ok());
+    const Result<Arrived> echo = fabric->Receive(1, 2, in);
+    ASSERT_TRUE(echo.ok()) << echo.error().text;
+    EXPECT_EQ(in, out);
+  }
+  ASSERT_EQ(fabric->Lost().size(), 1U);
+  EXPECT_FALSE(fabric->Lost()[0].left);
+  EXPECT_NE(fabric->Lost()[0].why.text.find("rank 2 (host-2) is gone"), std::string::npos)
+      << fabric->Lost()[0].why.text;
+}
+
+TEST_F(TcpDeath, AReportedDeathLeavesTheOthersAtWork) { ExpectReportOf(SIGKILL, false); }
+TEST_F(TcpDeath, AReportedDeathOfOneThatSharesMemoryLeavesTheOthersAtWork) { ExpectReportOf(SIGKILL, true); }
+TEST_F(TcpDeath, AReportedDeathUnderTlsLeavesTheOthersAtWork) { ExpectReportOf(SIGKILL, false, true); }
+TEST_F(TcpDeath, AReportedSilenceLeavesTheOthersAtWork) { ExpectReportOf(SIGSTOP, true); }
+
 TEST_F(TcpDeath, IsNoticedByWhoComputesAndDoesNotWait) {
   Processes others;
   auto fabric = others.Start(

@@ -16,6 +16,7 @@ FabricFactory TcpFactory(std::string name, bool shared_memory, bool tls = false)
     Members members = ConnectAll(spec.size, clock, [&](TcpOptions& options) {
       options.generation = spec.generation;
       options.wait_timeout = spec.timeout;
+      options.on_loss = spec.on_loss;
       options.shared_memory = shared_memory;
       options.tls = tls;
       options.ring_bytes = 64 * 1024;  // so that messages wrap around

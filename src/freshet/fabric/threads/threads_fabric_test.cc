@@ -17,8 +17,9 @@ using std::chrono::milliseconds;
 FabricFactory ThreadsFactory() {
   return {.name = "threads", .run = [](const GroupSpec& spec, const MemberBody& body) {
             const base::SystemClock clock;
-            ThreadsGroup group(spec.size, clock,
-                               {.generation = spec.generation, .timeout = spec.timeout, .hosts = spec.hosts});
+            ThreadsGroup group(
+                spec.size, clock,
+                {.generation = spec.generation, .on_loss = spec.on_loss, .timeout = spec.timeout, .hosts = spec.hosts});
             std::vector<std::unique_ptr<Fabric>> members;
             for (int rank = 0; rank < spec.size; ++rank) members.push_back(group.Take(rank));
             std::vector<std::thread> threads;
