@@ -33,7 +33,8 @@ class MpiTest : public testing::Test {
                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                           {"OMPI_MCA_mpi_yield_when_idle", "1"},
-                          {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+                          {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                          {"ASAN_OPTIONS", "detect_leaks=0"}};  // MPI's own
     arguments.insert(arguments.begin(), {"-n", Str(count), Binary()});
     return std::make_unique<Process>(scratch_, arguments, around);
   }

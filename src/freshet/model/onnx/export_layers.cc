@@ -224,9 +224,10 @@ class LayerExport {
 
   Result<std::string> Pool() {
     const bool most = layer_->op == Op::kMaxPool;
+    const auto pad_end = TRY(PoolPadEnd());  // not below: what is half made would be lost with an error
     std::vector<Attribute> attributes = {IntsAttribute("kernel_shape", {layer_->kernel[0], layer_->kernel[1]}),
                                          IntsAttribute("strides", {layer_->stride[0], layer_->stride[1]}),
-                                         IntsAttribute("pads", PadsOf(layer_->pad, TRY(PoolPadEnd()))),
+                                         IntsAttribute("pads", PadsOf(layer_->pad, pad_end)),
                                          IntAttribute("ceil_mode", layer_->ceil ? 1 : 0)};
     if (!most) attributes.push_back(IntAttribute("count_include_pad", layer_->include_padding ? 1 : 0));
     return Add(most ? "MaxPool" : "AveragePool", {In()}, std::move(attributes));
