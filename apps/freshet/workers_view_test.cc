@@ -29,7 +29,7 @@ std::vector<WorkerLine> RunWithASlowOne(int slow, int times) {
   const strategy::Task task = strategy::MakeTask("perceptron", 200, 1);
   std::vector<WorkerLine> lines;
   fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
-    strategy::Learner learner(task);
+    strategy::TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const TickingClock clock(std::chrono::milliseconds(fabric.rank() == slow ? 50 * times : 50));
     strategy::StrategyOptions options;

@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "strategy/exchange.h"
-#include "strategy/strategy.h"
+#include "strategy/synchronous.h"
 
 namespace freshet::strategy {
 namespace {
 
-class AllReduce final : public Strategy {
+class AllReduce final : public Synchronous {
  public:
   AllReduce(const StrategyOptions& options, const World& world, optimize::Gradient gradient, Exchange exchange)
-      : Strategy(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
+      : Synchronous(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
     WillObserve();
     workspace_.threads = options.threads;
     sums_ = options.batch_norm == "together" && size() > 1 && world.model.traits().sums_over_workers;
@@ -25,6 +25,10 @@ class AllReduce final : public Strategy {
     };
   }
 
+  bool ChangesEarly() const override {
+    return world_.model.observes(world_.parameters, world_.optimizer) != model::Model::Observes::kNothing;
+  }
+  bool interchangeable() const override { return options_.codec == "none" && options_.whole; }
   void Save(std::vector<data::Tensor>& tensors) const override { exchange_.Save(tensors); }
   Result<void> Load(const data::TensorFile& file) override { return exchange_.Load(file); }
 
@@ -36,6 +40,7 @@ class AllReduce final : public Strategy {
     const auto begun = world_.clock.Now();
     gradient_.Clear();
     workspace_.step = world_.optimizer.step();
+    summed_ = {};
     exchange_.Begin(gradient_, workspace_.step);
     double loss = 0;
     // Where all sum while they compute, all do so in as many parts, though some have no rows.
@@ -92,17 +97,21 @@ class AllReduce final : public Strategy {
   Exchange exchange_;
   model::Workspace workspace_;
   bool sums_ = false;      // batch norm, with every gradient
-  Result<void> summed_{};  // the first that failed
+  Result<void> summed_{};  // the first that failed in this update
   base::Clock::Duration summing_{};
 };
 
 }  // namespace
 
-Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+Result<SynchronousPtr> MakeInnerAllReduce(const StrategyOptions& options, const Strategy::World& world) {
   Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
   exchange.Begin(gradient, world.optimizer.step());
-  return StrategyPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
+  return SynchronousPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
+}
+
+Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+  return StrategyPtr(TRY(MakeInnerAllReduce(options, world)));
 }
 
 }  // namespace freshet::strategy

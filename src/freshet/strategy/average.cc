@@ -4,14 +4,15 @@
 
 #include "strategy/averager.h"
 #include "strategy/local.h"
+#include "strategy/synchronous.h"
 
 namespace freshet::strategy {
 namespace {
 
-class Average final : public Strategy {
+class Average final : public Synchronous {
  public:
-  Average(const StrategyOptions& options, const World& world, Local local, StrategyPtr warm)
-      : Strategy(options, world),
+  Average(const StrategyOptions& options, const World& world, Local local, SynchronousPtr warm)
+      : Synchronous(options, world),
         local_(std::move(local)),
         averager_(world, options.block_momentum, options.average_state),
         warm_(std::move(warm)) {
@@ -37,7 +38,7 @@ class Average final : public Strategy {
   }
   Result<void> BookExchange() override {
     if (warm_ != nullptr) TRY(BookExchangeOf(*warm_));
-    return Strategy::BookExchange();
+    return Synchronous::BookExchange();
   }
   void Save(std::vector<data::Tensor>& tensors) const override { averager_.Save(tensors); }
   Result<void> Load(const data::TensorFile& file) override { return averager_.Load(file); }
@@ -51,17 +52,17 @@ class Average final : public Strategy {
     begun_ = true;
     if (LooksTogether(options_, world_)) TRY(Observe(piece));
     const auto begun = world_.clock.Now();
-    const double loss = TRY(local_.Run(mine, scores));
+    const std::optional<double> loss = TRY(local_.Run(mine, scores));
     Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
     apart_ = true;
     TRY(Settle());
-    return loss;
+    return loss.value_or(0);  // nobody stops it half way
   }
 
  private:
   Local local_;
   Averager averager_;
-  StrategyPtr warm_;
+  SynchronousPtr warm_;
   bool begun_ = false, apart_ = false;
 };
 
@@ -74,9 +75,12 @@ Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::
   const auto workers = static_cast<std::size_t>(world.collectives.fabric().size());
   const std::size_t batch = std::max<std::size_t>(options.batch / workers, 1);
   const bool looks = !options.whole && !Average::LooksTogether(options, world);
-  Local local(world, batch, looks, options.threads, TRY(world.model.NewGradient(world.memory)));
-  StrategyPtr warm;
-  if (options.warm_start > 0) warm = TRY(MakeAllReduce(options, world));
+  Learner unseen = world.learner();
+  unseen.trace = nullptr;  // what it does between two averages is one span
+  Local local(unseen, {.batch = batch, .observes = looks, .threads = options.threads},
+              TRY(world.model.NewGradient(world.memory)));
+  SynchronousPtr warm;
+  if (options.warm_start > 0) warm = TRY(MakeInnerAllReduce(options, world));
   return StrategyPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));
 }
 

@@ -31,7 +31,7 @@ std::vector<std::vector<float>> TrainPieces(const Task& task, int workers, const
                                             const std::vector<std::size_t>& sizes, std::size_t pieces) {
   std::vector<std::vector<float>> weights(static_cast<std::size_t>(workers));
   fabric::RunMembers(workers, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
     std::vector<float> scores;
@@ -93,7 +93,7 @@ TEST(BatchNorm, WorkersWithoutRowsOfTheirOwnTakePartInTheSumsOfTheOthers) {
     std::vector<std::vector<float>> weights(4);
     fabric::RunMembers(4, [&](fabric::Fabric& fabric) {
       const auto rank = static_cast<std::size_t>(fabric.rank());
-      Learner learner(task);
+      TestLearner learner(task);
       fabric::Collectives collectives(fabric);
       StrategyOptions options = Options(24);
       options.kind = kind;
@@ -118,7 +118,7 @@ TEST(BatchNorm, WorkersWithoutRowsOfTheirOwnTakePartInTheSumsOfTheOthers) {
 TEST(BatchNorm, AWorkerThatGivesUpEndsTheOthersWithItsReason) {
   const Task task = NormalisedTask(100, 5);
   fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto strategy = Strategy::Make(Options(24), learner.World(collectives)).value();
     const data::Batch piece = task.rows.batch().Slice(0, 24), mine = strategy->Share(piece);

@@ -124,7 +124,7 @@ TEST(Groups, MakeFewerUpdatesOfAShortPieceNotSmallerOnes) {
   options.group = 4;
   options.every = 3;
   fabric::RunMembers(4, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
     std::vector<float> scores(1000);
@@ -157,7 +157,7 @@ TEST(AllReduce, OfRowsOfTheirOwnIsThatOfAllRowsWhateverIsLearnedByLooking) {
     const auto alone = Train(task, 1, Options("allreduce"), 40);
     std::vector<std::vector<float>> weights(3);
     fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
-      Learner learner(task);
+      TestLearner learner(task);
       fabric::Collectives collectives(fabric);
       StrategyOptions options = Options("allreduce");
       options.whole = false;

@@ -2,15 +2,16 @@
 
 #include "fabric/subset.h"
 #include "strategy/averager.h"
+#include "strategy/synchronous.h"
 
 namespace freshet::strategy {
 namespace {
 
-class Groups final : public Strategy {
+class Groups final : public Synchronous {
  public:
   Groups(const StrategyOptions& options, const World& world, std::unique_ptr<fabric::Subset> members,
-         std::unique_ptr<fabric::Collectives> collectives, StrategyPtr inside)
-      : Strategy(options, world),
+         std::unique_ptr<fabric::Collectives> collectives, SynchronousPtr inside)
+      : Synchronous(options, world),
         members_(std::move(members)),
         collectives_(std::move(collectives)),
         inside_(std::move(inside)),
@@ -31,7 +32,7 @@ class Groups final : public Strategy {
   }
   Result<void> BookExchange() override {
     TRY(BookExchangeOf(*inside_));
-    return Strategy::BookExchange();
+    return Synchronous::BookExchange();
   }
   void Save(std::vector<data::Tensor>& tensors) const override {
     inside_->Save(tensors);
@@ -62,7 +63,7 @@ class Groups final : public Strategy {
 
   std::unique_ptr<fabric::Subset> members_;
   std::unique_ptr<fabric::Collectives> collectives_;
-  StrategyPtr inside_;
+  SynchronousPtr inside_;
   Averager averager_;
   bool begun_ = false, apart_ = false;
 };
@@ -82,7 +83,7 @@ Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::W
   auto collectives = std::make_unique<fabric::Collectives>(*members, how);
   const Strategy::World inner{*collectives, world.model, world.parameters, world.optimizer,
                               world.memory, world.clock, world.trace};
-  StrategyPtr inside = TRY(MakeAllReduce(options, inner));
+  SynchronousPtr inside = TRY(MakeInnerAllReduce(options, inner));
   return StrategyPtr(
       std::make_unique<Groups>(options, world, std::move(members), std::move(collectives), std::move(inside)));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "data/rows.h"
+#include "data/batch.h"
 #include "data/tensor_file.h"
 #include "fabric/collectives.h"
 #include "model/model.h"
@@ -21,6 +22,7 @@ struct StrategyOptions {
   std::uint64_t batch = 32;  // rows of one update, over all workers together
   bool whole = true;         // every worker is handed all rows and takes its share of each update; else only its own
   int threads = 1;           // that a worker may compute with
+  bool undo = false;  // a step that fails leaves everything as it was, at the price of copies of what it may change
 
   // What is exchanged, and how.
   std::string codec = "none";           // none, fp16, bf16, int8, one-bit, top-k, threshold, power
@@ -54,11 +56,23 @@ struct StepTimes {
   double total() const { return read + compute + wait + exchange + apply; }
 };
 
-// How updates made in different places meet: one object for each worker, all of which call the same things in the same
-// order. A strategy is one file and one line in the registry of strategy.cc.
+// A model that is being trained, and what belongs to it. Borrowed; outlives who has it.
+struct Learner {
+  const model::Model& model;
+  optimize::Parameters& parameters;
+  optimize::Optimizer& optimizer;
+  optimize::Memory& memory;
+  const base::Clock& clock;
+  base::Trace* trace = nullptr;
+};
+
+// How one member of a training makes its steps: what a trainer asks of any way of working together, or alone
+// (alone.h). Those of several workers who take every step together are Synchronous. A strategy is one file and one line
+// in the registry of strategy.cc.
 //
 // Ownership: borrows everything, which outlives it. Threads: one; starts none.
-// Failure: as the fabric's (kPeerLost, kTimeout); parameters are then in no particular state.
+// Failure:   as the fabric's (kPeerLost, kTimeout). With StrategyOptions::undo parameters, and what the optimizer
+//            remembers, are then as they were before the step; else they are of no use.
 class Strategy {
  public:
   struct World {
@@ -69,106 +83,67 @@ class Strategy {
     optimize::Memory& memory;
     const base::Clock& clock;
     base::Trace* trace = nullptr;
+
+    Learner learner() const { return {model, parameters, optimizer, memory, clock, trace}; }
   };
   static Result<std::unique_ptr<Strategy>> Make(const StrategyOptions& options, const World& world);
   static std::vector<std::string> Kinds();
   virtual ~Strategy() = default;
 
-  const StrategyOptions& options() const { return options_; }
-  int rank() const { return world_.collectives.fabric().rank(); }
-  int size() const { return world_.collectives.fabric().size(); }
+  // Who this member is, and what it has.
+  virtual int rank() const { return 0; }
+  virtual int size() const { return 1; }
+  virtual bool alone() const { return false; }      // there are no others, nor will there be
+  virtual bool has_rows() const { return true; }    // a server of parameters has none
+  virtual bool has_scores() const { return true; }  // a stage of a network that is not its last has none
+  virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
+  // Does no member remember anything that the others do not? Then another number of them can go on.
+  virtual bool interchangeable() const { return false; }
 
-  // How many rows Step wants at once: of all workers together when options.whole, else of this one.
-  std::size_t piece() const;
-  // This worker's share of a piece.
-  data::Batch Share(const data::Batch& piece) const;
-  // One or several updates from a piece: `mine` is this worker's share (perhaps augmented, perhaps empty), `piece` all
-  // that is known of it. Writes the scores of mine and returns its summed loss. When it is agreed to stop, no update is
-  // made, and everything is as it was.
-  Result<double> Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
-  // Takes part in a step of those who still have rows; true when nobody has any.
-  Result<bool> StepDry();
-  // The end of an epoch: takes part in the steps of those who still have rows, then brings all to the same parameters.
-  Result<void> EndEpoch();
+  // The next rows: a step takes those from `begin` to the one this gives, about piece() of them, of which this member
+  // learns from its share.
+  virtual std::size_t piece() const = 0;
+  virtual std::size_t EndOfPiece(const data::Batch& rows, std::size_t begin) const {
+    return std::min(begin + piece(), rows.rows);
+  }
+  virtual data::Batch Share(const data::Batch& piece) const { return piece; }
+
+  // One or several updates from a piece: `mine` is this member's share (perhaps augmented, perhaps empty), `piece` all
+  // that is known of it. Writes the scores of mine and gives its summed loss; nothing when no update was made because
+  // of a stop, and everything is as it was.
+  virtual Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
+                                             std::span<float> scores) = 0;
+  // Who has no more rows takes part in a step of those who still have some; true when nobody has any.
+  virtual Result<bool> StepDry() { return true; }
   // Brings all to the same parameters, for a checkpoint or an evaluation.
   virtual Result<void> Settle() { return {}; }
+  // The end of an epoch, at once: what is left of the others' steps, then the same parameters for all.
+  virtual Result<void> EndEpoch();
 
-  // What is agreed on with every step: to stop or to save, when any worker asks; how far training has come (0 to 1).
-  void Ask(bool stop, bool save) {
-    asked_stop_ = stop;
-    asked_save_ = save;
-  }
-  bool stop_agreed() const { return stop_agreed_; }
-  bool save_agreed() const { return save_agreed_; }
-  void Forget() { stop_agreed_ = save_agreed_ = false; }
-  void SetProgress(double progress) { progress_ = progress; }
+  // To stop or to save is asked by any member and agreed on by all, with a step; so is how far training has come (0 to
+  // 1).
+  virtual void Ask(bool stop, bool save) = 0;
+  virtual bool stop_agreed() const = 0;
+  virtual bool save_agreed() const = 0;
+  virtual void Forget() = 0;  // what was agreed on
+  virtual void SetProgress(double progress) = 0;
 
-  // Sums of all workers, in the order of ranks.
-  Result<std::vector<double>> Sum(const std::vector<double>& mine);
-  Result<void> Barrier() { return world_.collectives.Barrier(); }
+  // Sums of all members, in the order of ranks.
+  virtual Result<std::vector<double>> Sum(const std::vector<double>& mine) { return mine; }
+  virtual Result<void> Barrier() { return {}; }
 
-  // Where the time went. Of an exchange that is not booked yet, all counts as exchange.
-  StepTimes times() const;
-  // All tell when they were ready for their last exchange, and book how much of it was waiting.
-  virtual Result<void> BookExchange();
-  // Time until the rows of the next step were there, which the strategy cannot see.
-  void CountRead(base::Clock::Duration time) { times_.read += base::Seconds(time); }
+  // Where the time went. Time until the rows of the next step were there is told, since a strategy cannot see it.
+  virtual StepTimes times() const { return {}; }
+  virtual void CountRead(base::Clock::Duration time) { (void)time; }
   // Which sums go by which algorithm, when that was chosen by size; else "".
-  std::string algorithms() const;
-  // What must be saved of this worker beside parameters and optimizer, and back. The tensors borrow from this.
+  virtual std::string algorithms() const { return ""; }
+
+  // What must be saved of this member beside parameters and optimizer, and back. The tensors borrow from this.
   virtual void Save(std::vector<data::Tensor>& tensors) const { (void)tensors; }
   virtual Result<void> Load(const data::TensorFile& file) {
     (void)file;
     return {};
   }
-
- protected:
-  Strategy(const StrategyOptions& options, const World& world) : options_(options), world_(world) {}
-
-  // Updates of a piece: how many, and one of them. `weight` is that of the rows of all workers.
-  virtual std::size_t updates() const { return 1; }
-  virtual Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
-                                std::span<float> scores) = 0;
-
-  // Has the model look at the rows of an update, those of all workers, before its gradient. A strategy that calls it
-  // says so in its constructor, since what others have to show is agreed on with the step.
-  void WillObserve() { observes_ = true; }
-  Result<void> Observe(const data::Batch& piece);
-
-  // Adds a part of a step to the times, and to the trace when there is one.
-  void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
-             base::Trace::Details details = {});
-  // The exchange of this step, for which this worker was ready at `begin`. How long it then waited for the slowest is
-  // known, and booked as wait, when all tell with the next step when they were ready.
-  void CountExchange(base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details = {});
-  // The same of another strategy, whose times count for this one.
-  Result<void> BookExchangeOf(Strategy& inner);
-  // A piece by steps of another strategy, one for each of its updates().
-  Result<double> InParts(Strategy& inner, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
-
-  const StrategyOptions options_;
-  const World world_;
-  StepTimes times_;
-
- private:
-  // An exchange of which it is not booked yet how much was waiting.
-  struct Unbooked {
-    double took = 0, ready = 0;  // seconds; from the agreement until this worker was ready
-  };
-
-  Result<double> Agree(const data::Batch& mine);
-  void Book(std::span<const float> ready);
-  void Adopt(const StepTimes& before, const StepTimes& after);
-  void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details);
-
-  bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
-  bool everyone_dry_ = false;
-  bool observes_ = false, something_to_observe_ = false;
-  data::Rows digest_;                  // of this worker's rows, where others do not have them
-  std::uint64_t step_ = 0;             // the optimizer's, when the current step began
-  base::Clock::Duration agreed_at_{};  // about the same moment for all
-  std::optional<Unbooked> unbooked_;
-  double progress_ = 0, agreed_progress_ = 0;  // this worker's, that of all
 };
 
 using StrategyPtr = std::unique_ptr<Strategy>;

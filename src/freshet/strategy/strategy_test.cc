@@ -17,7 +17,7 @@ StrategyOptions Options(const std::string& kind) {
 TEST(Strategy, RefusesWhatMakesNoSense) {
   const Task task = MakeTask("perceptron", 100, 1);
   fabric::RunMembers(2, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto refused = [&](StrategyOptions options, std::string_view piece) {
       const auto made = Strategy::Make(options, learner.World(collectives));
@@ -49,7 +49,7 @@ TEST(Strategy, WorkersWithRowsOfTheirOwnEndTogetherThoughTheyHaveUnequallyMany) 
       std::vector<std::uint64_t> rows(4);
       fabric::RunMembers(4, [&](fabric::Fabric& fabric) {
         const auto rank = static_cast<std::size_t>(fabric.rank());
-        Learner learner(task);
+        TestLearner learner(task);
         fabric::Collectives collectives(fabric);
         StrategyOptions options = Options(kind);
         options.whole = false;
@@ -87,7 +87,7 @@ TEST(Strategy, CodecsLearnWhatPlainSumsLearn) {
 TEST(Strategy, WhatOneAsksAllAgreeOn) {
   const Task task = MakeTask("table", 100, 3);
   fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto strategy = Strategy::Make(Options("allreduce"), learner.World(collectives)).value();
     const data::Batch piece = task.rows.batch().Slice(0, strategy->piece());
@@ -107,7 +107,7 @@ TEST(Strategy, WhatOneAsksAllAgreeOn) {
 TEST(Strategy, AWorkerThatGivesUpEndsTheOthersWithItsReason) {
   const Task task = MakeTask("convolution", 100, 4);
   fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto strategy = Strategy::Make(Options("allreduce"), learner.World(collectives)).value();
     const data::Batch piece = task.rows.batch().Slice(0, strategy->piece());
@@ -136,7 +136,7 @@ TEST(Strategy, GoesOnFromWhatItSavedToTheSameBytes) {
         StrategyOptions options = Options("allreduce");
         options.codec = codec;
         options.top = 0.1;
-        auto learner = std::make_unique<Learner>(task);
+        auto learner = std::make_unique<TestLearner>(task);
         fabric::Collectives collectives(fabric);
         auto strategy = Strategy::Make(options, learner->World(collectives)).value();
         std::vector<float> scores;
@@ -149,7 +149,7 @@ TEST(Strategy, GoesOnFromWhatItSavedToTheSameBytes) {
                           return data::WriteTensors(file, tensors, {});
                         }).ok());
             const std::uint64_t at = learner->optimizer->step();
-            auto next = std::make_unique<Learner>(task);
+            auto next = std::make_unique<TestLearner>(task);
             next->parameters->CopyFrom(*learner->parameters);
             next->optimizer->SetStep(at);
             strategy = Strategy::Make(options, next->World(collectives)).value();

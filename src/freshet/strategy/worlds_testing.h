@@ -116,14 +116,14 @@ inline Task MakeTask(const std::string& name, std::size_t rows, std::uint64_t se
 }
 
 // One worker's model and what belongs to it.
-struct Learner {
+struct TestLearner {
   optimize::HeapMemory memory;
   base::SystemClock clock;
   std::unique_ptr<model::Model> model;
   std::optional<optimize::Parameters> parameters;
   std::unique_ptr<optimize::Optimizer> optimizer;
 
-  explicit Learner(const Task& task) {
+  explicit TestLearner(const Task& task) {
     model = model::Model::Make(task.config).value();
     optimizer = optimize::Optimizer::Make(task.optimizer, memory).value();
     parameters = model->NewParameters(memory).value();
@@ -155,7 +155,7 @@ inline Trained Train(const Task& task, int workers, const StrategyOptions& optio
   std::vector<double> losses(static_cast<std::size_t>(workers), 0);
   fabric::RunMembers(workers, [&](fabric::Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank());
-    Learner learner(task);
+    TestLearner learner(task);
     fabric::Collectives::Options how;
     how.algorithm = algorithm;
     fabric::Collectives collectives(fabric, how);
@@ -168,7 +168,7 @@ inline Trained Train(const Task& task, int workers, const StrategyOptions& optio
       const data::Batch mine = strategy->Share(piece);
       scores.resize(mine.rows * learner.model->scores());
       strategy->SetProgress(static_cast<double>(step) / static_cast<double>(steps));
-      losses[rank] += strategy->Step(piece, mine, scores).value();
+      losses[rank] += strategy->Step(piece, mine, scores).value().value();
     }
     CHECK(strategy->EndEpoch().ok());
     trained.weights[rank] = learner.Weights();

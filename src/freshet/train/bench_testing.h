@@ -29,8 +29,9 @@ struct Plan {
   int threads = 1;
   int stop_at = 0;  // set the stop flag when progress is told the nth time; 0: never
   bool by_lbfgs = false;
-  strategy::StrategyOptions strategy;  // of several workers
-  bool clock_runs = false;             // by a second with every look, so that progress is told after every update
+  strategy::StrategyOptions strategy;                                           // of several workers
+  std::function<strategy::StrategyPtr(const strategy::Learner&)> own_strategy;  // or one that is made here
+  bool clock_runs = false;  // by a second with every look, so that progress is told after every update
   bool scale_target = true;
 };
 
@@ -128,6 +129,10 @@ class Bench {
       strategy::StrategyOptions how = plan.strategy;
       how.batch = plan.train.batch;
       strategy = TRY(strategy::Strategy::Make(how, {*collectives, *model, parameters, *optimizer, memory, hands}));
+      options.strategy = strategy.get();
+    }
+    if (plan.own_strategy) {
+      strategy = plan.own_strategy({*model, parameters, *optimizer, memory, hands});
       options.strategy = strategy.get();
     }
     const bool told = collectives == nullptr || collectives->fabric().rank() == 0;

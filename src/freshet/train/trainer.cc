@@ -35,14 +35,11 @@ Trainer::~Trainer() {
     (void)env_.files.Remove(state_->cache_path);
 }
 
-bool Trainer::Stratified() const {
-  return model_.ratings() != nullptr && options_.batch == 1 && options_.strategy == nullptr;
-}
+bool Trainer::Stratified() const { return model_.ratings() != nullptr && options_.batch == 1 && strategy_->alone(); }
 
 bool Trainer::MayShare() const {
-  return options_.strategy == nullptr && !options_.deterministic && env_.executor.width() > 1 &&
-         model_.traits().shares_updates && options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() &&
-         options_.checkpoint_path.empty();
+  return strategy_->alone() && !options_.deterministic && env_.executor.width() > 1 && model_.traits().shares_updates &&
+         options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && options_.checkpoint_path.empty();
 }
 
 Error Trainer::Diverged() const {
@@ -56,9 +53,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   State& s = *state_;
   s.source = &source;
   TRY(optimizer_.Follow(parameters_));
-  if (options_.batch > 1 && options_.strategy == nullptr) s.gradient = TRY(model_.NewGradient(s.memory));
-  s.workspace.threads = env_.executor.width();
-  s.workspace.goes_on = options_.batch > 1 ? [this] { return GoesOn(); } : std::function<bool()>();
+  TRY(ChooseStrategy());
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
   TRY(LoadCheckpoint());
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
@@ -112,8 +107,8 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       TRY(SaveCheckpoint());
       --s.epoch;
     }
-    const bool stop = options_.strategy == nullptr ? Stopping() : options_.strategy->stop_agreed();
-    if (stop && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
+    Ask(env_.clock.Now());
+    if (strategy_->stop_agreed() && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
   }
   if (s.best) parameters_.CopyFrom(*s.best);
   if (s.best || (options_.hold_out.any() && !s.report.held_out)) {  // another model than the last, or another process
@@ -169,6 +164,7 @@ Result<void> Trainer::BuildCache(data::RowSource& source) {
 }
 
 Result<void> Trainer::Epoch(data::RowSource& source) {
+  if (!strategy_->has_rows()) return {};  // it takes part when the epoch is joined
   if (Stratified()) return EpochStratified(source);
   if (MayShare()) return EpochShared(source);
   return EpochInOrder(source);
@@ -193,8 +189,7 @@ Result<void> Trainer::PrepareBlock(data::Rows& rows) {
 
 Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   State& s = *state_;
-  const bool direct =
-      options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && options_.strategy == nullptr;
+  const bool direct = options_.batch == 1 && !options_.shuffle && !options_.hold_out.any() && strategy_->alone();
   const auto work = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();

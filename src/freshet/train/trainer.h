@@ -56,7 +56,7 @@ struct TrainOptions {
   std::string scratch_directory = "/tmp";
   std::string checkpoint_path;  // a file; "" for none
   double checkpoint_seconds = 60;
-  strategy::Strategy* strategy = nullptr;  // one of several workers, who meet by it; null: alone
+  strategy::Strategy* strategy = nullptr;  // by which steps are made; null: alone, as the options above say
   bool own_input = false;                  // a worker whose source is not a part of what all could read
   base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
   std::string fingerprint;                 // of what must be the same when a run is resumed
@@ -126,12 +126,9 @@ class Trainer {
   Result<void> TrainBatch(const data::Batch& batch);
   Result<void> TrainRestOfLot();
   Result<void> TrainLot(const Lot& rows);
-  double TrainRows(const data::Batch& batch, std::span<float> scores);
-  Result<std::optional<double>> TrainStep(const data::Batch& batch, std::span<float> scores);
-  Result<std::optional<double>> Update(const data::Batch& piece, const data::Batch& mine, bool alone);
   void SetProgress(double progress);
-  std::size_t StepRows() const;
-  bool ReadsAll() const { return options_.strategy == nullptr || options_.strategy->options().whole; }
+  Result<void> ChooseStrategy();
+  bool Shown() const { return description_.view.any() || options_.mirror; }  // what is learned from is made of the rows
   void CountRead();
   Result<void> Join();
   Result<void> Rebalance(data::RowSource& source);
@@ -143,18 +140,19 @@ class Trainer {
   Result<void> LoadOptimizer(const data::TensorFile& file);
   Result<std::vector<double>> CountTogether();
   bool Interchangeable() const;
+  int Workers() const;
   enum class When { kStart, kSaved };
   void RemoveLeftovers(std::uint64_t step, When when) const;
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
   Result<void> AfterUpdate();
-  Result<void> SaveOrStop(base::Clock::Duration now, bool may_save);
+  Result<void> SaveOrStop(base::Clock::Duration now);
   double ProgressOfLot() const;
   void Show(double fraction);
   void TellIfLate(double fraction);
   bool GoesOn();
-  void Ask();
+  void Ask(base::Clock::Duration now);
   bool Stopping() const;
   Error Stopped() const;
   void Measure();
@@ -179,6 +177,7 @@ class Trainer {
   optimize::Parameters& parameters_;
   optimize::Optimizer& optimizer_;
   data::Description& description_;
+  strategy::Strategy* strategy_ = nullptr;  // while it runs
   std::unique_ptr<State> state_;
 };
 

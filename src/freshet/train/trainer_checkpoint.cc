@@ -67,19 +67,16 @@ Result<void> Trainer::SaveCheckpoint() {
   State& s = *state_;
   const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
   TRY(env_.faults.Hit("checkpoint.save"));
-  strategy::Strategy* const together = options_.strategy;
   std::vector<double> seen = TRY(CountTogether());
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();
   // Workers who learn alone in between have made different numbers of updates: all go by rank 0's.
   std::uint64_t step = optimizer_.step();
-  if (together != nullptr) {
-    const double first = together->rank() == 0 ? static_cast<double>(step) : 0;
-    step = static_cast<std::uint64_t>(TRY(together->Sum({first}))[0]);
-    TRY(SavePart(step));
-  }
-  if (together == nullptr || together->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
-  if (together != nullptr) TRY(together->Barrier());  // from here on nobody will ask for what was there before
+  const double first = strategy_->rank() == 0 ? static_cast<double>(step) : 0;
+  step = static_cast<std::uint64_t>(TRY(strategy_->Sum({first}))[0]);
+  if (!strategy_->alone()) TRY(SavePart(step));
+  if (strategy_->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
+  TRY(strategy_->Barrier());  // from here on nobody will ask for what was there before
   s.checkpointed = env_.clock.Now();
   RemoveLeftovers(step, When::kSaved);
   return {};
@@ -89,9 +86,9 @@ Result<void> Trainer::SaveCheckpoint() {
 Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t rows) {
   const State& s = *state_;
   Json json = Json::parse(s.Place());
-  json["workers"] = options_.strategy == nullptr ? 0 : options_.strategy->size();
+  json["workers"] = Workers();
   json["interchangeable"] = Interchangeable();
-  if (options_.strategy != nullptr) json["algorithms"] = options_.strategy->algorithms();
+  json["algorithms"] = strategy_->algorithms();
   if (!s.cuts.empty()) json["cuts"] = s.cuts;
   json["fingerprint"] = options_.fingerprint;
   json["inputs"] = options_.inputs;
@@ -147,14 +144,14 @@ Result<bool> Trainer::LoadCheckpoint() {
   try {  // the JSON library's own errors end here
     const Json json = Json::parse(TRY(file.Meta("train")));
     // Files may have other names for other workers, who have compared settings and data with rank 0's.
-    const bool judges = options_.strategy == nullptr || options_.strategy->rank() == 0;
+    const bool judges = strategy_->rank() == 0;
     if (judges && json.at("fingerprint") != options_.fingerprint)
       return unusable(Str("written by a run with other settings (",
                           FirstDifference(json.at("fingerprint"), options_.fingerprint), ")"));
     if (judges && json.value("inputs", options_.inputs) != options_.inputs)
       return unusable(
           Str("the data has changed since it was written (", FirstDifference(json.at("inputs"), options_.inputs), ")"));
-    const int workers = options_.strategy == nullptr ? 0 : options_.strategy->size();
+    const int workers = Workers();
     const int before = json.value("workers", 0);
     if (before != workers && !(json.value("interchangeable", false) && Interchangeable()))
       return unusable(
@@ -180,9 +177,9 @@ Result<bool> Trainer::LoadCheckpoint() {
       TRY(model::LoadBlocks(file, Part::kRows, "best.", *s.best));
     }
     std::optional<data::TensorFile> part;
-    if (before == workers && options_.strategy != nullptr)
+    if (before == workers && !strategy_->alone())
       part = TRY(data::TensorFile::Read(env_.files, PartPath(json.at("step"))));
-    const data::TensorFile& own = part && !ReadsAll() ? *part : file;
+    const data::TensorFile& own = part && !strategy_->reads_all() ? *part : file;
     TRY(model::LoadBlocks(own, Part::kRows, "", parameters_));
     TRY(optimizer_.Follow(parameters_));
     TRY(LoadOptimizer(own));
@@ -190,7 +187,7 @@ Result<bool> Trainer::LoadCheckpoint() {
     TRY(s.window.Load(file));
     if (part) {
       TRY(LoadPart(*part));
-    } else if (options_.strategy != nullptr && options_.strategy->rank() > 0 && !s.learned) {
+    } else if (strategy_->rank() > 0 && !s.learned) {
       s.seen = SumsFor(model_, description_);  // rank 0 has what all have seen
       s.report.rows = s.joined_rows;
     }

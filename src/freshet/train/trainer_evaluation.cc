@@ -12,7 +12,7 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   Evaluation held = SumsFor(model_, description_, Evaluation::Extent::kWithAuc);
   const auto evaluated = Stratified() ? PredictHeldRatings(source, held) : PredictHeldRows(source, held);
   TRY(StopTogether(evaluated));
-  if (!ReadsAll()) TRY(JoinEvaluation(held));
+  if (!strategy_->reads_all()) TRY(JoinEvaluation(held));
   if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
   s.report.held_out_losses.push_back(held.loss());
   s.report.held_out = std::move(held);

@@ -34,8 +34,7 @@ long long NumberBehind(std::string_view name, std::string_view word) {
 // or who trains alone, takes away what larger groups left as well; their parts of this step only when the checkpoint is
 // no longer theirs. Whatever cannot be removed stays.
 void Trainer::RemoveLeftovers(std::uint64_t step, When when) const {
-  const int rank = options_.strategy == nullptr ? 0 : options_.strategy->rank();
-  const int size = options_.strategy == nullptr ? 0 : options_.strategy->size();
+  const int rank = strategy_->rank(), size = Workers();
   const std::string& path = options_.checkpoint_path;
   for (const char* const ending : {".rank*.step*", ".*draft"}) {
     const auto found = env_.files.Glob(Literally(path) + ending);

@@ -68,7 +68,7 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     }
     if (s.strata.size() < options_.most_ratings) {
       TellIfLate(ProgressAt(source, s.position));
-      return SaveOrStop(env_.clock.Now(), true);  // of what was trained on; the ratings gathered since are read again
+      return SaveOrStop(env_.clock.Now());  // of what was trained on; the ratings gathered since are read again
     }
     const double to = source.Fraction(rows.end).value_or(0);
     flushed = true;

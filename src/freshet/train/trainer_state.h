@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "data/augment.h"
+#include "strategy/alone.h"
 #include "train/strata.h"
 #include "train/trainer.h"
 
@@ -49,11 +50,9 @@ struct Trainer::State {
 
   std::optional<data::Augment> augment;
   std::vector<float> shown;  // what it makes of a batch
-  model::Workspace workspace;
   std::vector<float> scores;
-  optimize::HeapMemory memory;  // of `gradient` and `best`, which it outlives
-  optimize::Gradient gradient;
-  bool given_up = false;  // the update that was being computed, for a stop
+  optimize::HeapMemory memory;  // of `alone` and `best`, which it outlives
+  std::unique_ptr<strategy::Alone> alone;
 
   Evaluation seen;         // this epoch, predicted before learned
   Evaluation progressive;  // the first epoch

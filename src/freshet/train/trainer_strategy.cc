@@ -1,4 +1,4 @@
-// What a trainer does as one of several workers.
+// What a trainer does as one of several workers, or as the only one.
 
 #include <numeric>
 
@@ -7,34 +7,43 @@
 
 namespace freshet::train {
 
-void Trainer::SetProgress(double progress) {
-  state_->progress = progress;
-  if (options_.strategy == nullptr)
-    optimizer_.SetProgress(progress);
-  else
-    options_.strategy->SetProgress(progress);
+// Steps are made by the strategy that was given, or alone.
+Result<void> Trainer::ChooseStrategy() {
+  State& s = *state_;
+  strategy_ = options_.strategy;
+  if (strategy_ != nullptr) return {};
+  strategy::Alone::Options how{.batch = options_.batch,
+                               .accumulate = options_.accumulate,
+                               .threads = env_.executor.width(),
+                               .by_rows = !Shown(),
+                               .goes_on = [this] { return GoesOn(); }};
+  s.alone = TRY(strategy::Alone::Make(how, {model_, parameters_, optimizer_, s.memory, env_.clock, options_.trace}));
+  strategy_ = s.alone.get();
+  return {};
 }
 
-// Rows that belong to one step.
-std::size_t Trainer::StepRows() const {
-  return options_.strategy == nullptr ? static_cast<std::size_t>(options_.batch) : options_.strategy->piece();
+void Trainer::SetProgress(double progress) {
+  state_->progress = progress;
+  strategy_->SetProgress(progress);
 }
+
+// Of whom there is something to keep beside a checkpoint.
+int Trainer::Workers() const { return strategy_->alone() ? 0 : strategy_->size(); }
 
 // The end of an epoch: all have the same parameters, and know what all have seen.
 Result<void> Trainer::Join() {
-  if (options_.strategy == nullptr) return {};
   State& s = *state_;
-  for (bool dry = ReadsAll(); !dry;) {
-    Ask();
-    dry = TRY(options_.strategy->StepDry());
+  for (bool dry = strategy_->reads_all(); !dry;) {
+    Ask(s.wanted);
+    dry = TRY(strategy_->StepDry());
     s.wanted = env_.clock.Now();
     TRY(AfterUpdate());
   }
-  TRY(options_.strategy->Settle());
+  TRY(strategy_->Settle());
   TRY(JoinEvaluation(s.seen));
-  std::vector<double> mine(static_cast<std::size_t>(options_.strategy->size()), 0);
-  mine[static_cast<std::size_t>(options_.strategy->rank())] = static_cast<double>(s.report.rows - s.joined_rows);
-  s.rows_each = TRY(options_.strategy->Sum(mine));
+  std::vector<double> mine(static_cast<std::size_t>(strategy_->size()), 0);
+  mine[static_cast<std::size_t>(strategy_->rank())] = static_cast<double>(s.report.rows - s.joined_rows);
+  s.rows_each = TRY(strategy_->Sum(mine));
   s.joined_rows += static_cast<std::uint64_t>(std::accumulate(s.rows_each.begin(), s.rows_each.end(), 0.0));
   s.report.rows = s.joined_rows;
   return {};
@@ -44,8 +53,7 @@ Result<void> Trainer::Join() {
 Result<void> Trainer::StopTogether(const Result<void>& mine) {
   const bool stopped = !mine.ok() && mine.error().code == Code::kStopped;
   if (!mine.ok() && !stopped) return mine;
-  const bool any = options_.strategy == nullptr ? stopped : TRY(options_.strategy->Sum({stopped ? 1.0 : 0.0}))[0] > 0;
-  if (any) return Stopped();
+  if (TRY(strategy_->Sum({stopped ? 1.0 : 0.0}))[0] > 0) return Stopped();
   return {};
 }
 
@@ -54,17 +62,17 @@ Result<void> Trainer::StopTogether(const Result<void>& mine) {
 // are told by their number within a part, so where some are, parts stay.
 Result<void> Trainer::Rebalance(data::RowSource& source) {
   State& s = *state_;
-  if (ReadsAll() || options_.own_input || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
+  if (strategy_->reads_all() || options_.own_input || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
   const double imbalance = data::Imbalance(s.rows_each);
   if (imbalance <= kUneven) return {};
   const auto bytes = source.bytes();
   if (!bytes || options_.hold_out.fraction > 0) {
-    if (options_.strategy->rank() == 0)
+    if (strategy_->rank() == 0)
       env_.log.Warn("unequal shares of rows", "above_mean", imbalance, "why",
                     bytes ? "rows are held out by their place" : "this input cannot be cut at any byte");
     return {};
   }
-  s.cuts = data::CutsByRows(*bytes, TRY(options_.strategy->Sum(source.RowsWhere())), s.rows_each.size());
+  s.cuts = data::CutsByRows(*bytes, TRY(strategy_->Sum(source.RowsWhere())), s.rows_each.size());
   TRY(source.CutAt(s.cuts));
   s.report.imbalance = imbalance;
   if (s.cache != nullptr) {
@@ -75,18 +83,18 @@ Result<void> Trainer::Rebalance(data::RowSource& source) {
 }
 
 Result<void> Trainer::JoinEvaluation(Evaluation& evaluation) {
-  CHECK(evaluation.Load(TRY(options_.strategy->Sum(evaluation.Save()))));
+  CHECK(evaluation.Load(TRY(strategy_->Sum(evaluation.Save()))));
   return {};
 }
 
 // Where a worker's own file lies beside one of rank 0.
 std::string Trainer::RankPath(const std::string& path) const {
-  const int rank = options_.strategy == nullptr ? 0 : options_.strategy->rank();
+  const int rank = strategy_->rank();
   return rank == 0 ? path : Str(path, ".rank", rank);
 }
 
 std::string Trainer::PartPath(std::uint64_t step) const {
-  return Str(options_.checkpoint_path, ".rank", options_.strategy->rank(), ".step", step);
+  return Str(options_.checkpoint_path, ".rank", strategy_->rank(), ".step", step);
 }
 
 // Sums of all workers over this epoch so far: the evaluation's, and rows.
@@ -94,32 +102,27 @@ Result<std::vector<double>> Trainer::CountTogether() {
   const State& s = *state_;
   std::vector<double> mine = s.seen.Save();
   mine.push_back(static_cast<double>(s.report.rows - s.joined_rows));
-  if (options_.strategy == nullptr || s.learned) return mine;  // they have met already
-  return options_.strategy->Sum(mine);
+  if (s.learned) return mine;  // they have met already
+  return strategy_->Sum(mine);
 }
 
-// Does no worker remember anything that the others do not?
-bool Trainer::Interchangeable() const {
-  if (model_.traits().own_rule) return false;
-  if (options_.strategy == nullptr) return options_.batch > 1;
-  const strategy::StrategyOptions& how = options_.strategy->options();
-  return how.kind == "allreduce" && how.codec == "none" && how.whole;
-}
+// Can another number of workers go on with what this one leaves?
+bool Trainer::Interchangeable() const { return !model_.traits().own_rule && strategy_->interchangeable(); }
 
 // What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint names their
 // step, so that whatever is killed when, the checkpoint that is there has its parts.
 Result<void> Trainer::SavePart(std::uint64_t step) {
   State& s = *state_;
-  TRY(options_.strategy->Settle());
+  TRY(strategy_->Settle());
   data::Metadata metadata = {
       {"format", "freshet checkpoint part 2"}, {"counts", s.Counts()}, {"step", Str(optimizer_.step())}};
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   std::vector<std::uint32_t> offsets;
-  options_.strategy->Save(tensors);
+  strategy_->Save(tensors);
   model::AddBlocks(optimizer_.state(), model::Part::kRows, "state.", tensors);
   std::vector<double> where;
-  if (!ReadsAll()) {
+  if (!strategy_->reads_all()) {
     metadata["place"] = s.Place();
     metadata["inputs"] = options_.inputs;
     model::AddBlocks(parameters_, model::Part::kRows, "", tensors);  // with room for what others have not met
@@ -130,7 +133,7 @@ Result<void> Trainer::SavePart(std::uint64_t step) {
   }
   TRY(base::WriteAtomic(env_.files, PartPath(step),
                         [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
-  return options_.strategy->Barrier();
+  return strategy_->Barrier();
 }
 
 Result<void> Trainer::LoadPart(const data::TensorFile& part) {
@@ -140,9 +143,9 @@ Result<void> Trainer::LoadPart(const data::TensorFile& part) {
   };
   if (!s.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
   optimizer_.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));
-  TRY(options_.strategy->Load(part));
+  TRY(strategy_->Load(part));
   TRY(model::LoadBlocks(part, model::Part::kRows, "state.", optimizer_.state()));
-  if (ReadsAll()) return {};
+  if (strategy_->reads_all()) return {};
   const std::string before = TRY(part.Meta("inputs"));
   if (before != options_.inputs) return unusable(Str("the data has changed since it was written, from\n", before));
   s.LoadPlace(TRY(part.Meta("place")));

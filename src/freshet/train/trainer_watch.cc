@@ -13,7 +13,7 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
   s.length_known = source.Fraction(position).has_value();
   const bool waiting = options_.shuffle && s.window.size() > 0;
   Show(waiting ? s.window_begin : ProgressAt(source, position));
-  return SaveOrStop(env_.clock.Now(), true);
+  return SaveOrStop(env_.clock.Now());
 }
 
 // At most so long is nothing told.
@@ -22,8 +22,7 @@ constexpr double kTellSeconds = 0.5;
 Result<void> Trainer::AfterUpdate() {
   State& s = *state_;
   if (base::Seconds(s.wanted - s.told) >= kTellSeconds) Show(ProgressOfLot());
-  // Who is alone saves a lot that is done with its block; workers save after the step that agreed on it.
-  return SaveOrStop(s.wanted, options_.strategy != nullptr || s.lot.done < s.lot.due);
+  return SaveOrStop(s.wanted);
 }
 
 // How far training has come in the midst of a lot.
@@ -34,23 +33,21 @@ double Trainer::ProgressOfLot() const {
 }
 
 // What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
-void Trainer::Ask() {
-  const bool due = base::Seconds(env_.clock.Now() - state_->checkpointed) >= options_.checkpoint_seconds;
-  options_.strategy->Ask(Stopping(), due && options_.strategy->rank() == 0);
+void Trainer::Ask(base::Clock::Duration now) {
+  const bool due = base::Seconds(now - state_->checkpointed) >= options_.checkpoint_seconds;
+  strategy_->Ask(Stopping(), due && strategy_->rank() == 0);
 }
 
-// Stops when it is time and, `may_save`, saves. Workers do so all after the same step.
-Result<void> Trainer::SaveOrStop(base::Clock::Duration now, bool may_save) {
+// Stops or saves when that is agreed on: workers do so all after the same step, who is alone when it wants to.
+Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   State& s = *state_;
-  strategy::Strategy* const together = options_.strategy;
-  const bool stop = together == nullptr ? Stopping() : together->stop_agreed();
-  const bool due = together == nullptr ? base::Seconds(now - s.checkpointed) >= options_.checkpoint_seconds
-                                       : together->save_agreed();
-  if (!options_.checkpoint_path.empty() && (stop || (due && may_save))) {
+  Ask(now);
+  const bool stop = strategy_->stop_agreed();
+  if (!options_.checkpoint_path.empty() && (stop || strategy_->save_agreed())) {
     Measure();
     CountRead();
     TRY(SaveCheckpoint());
-    if (together != nullptr) together->Forget();
+    strategy_->Forget();
     s.wanted = env_.clock.Now();
   }
   if (stop) return Stopped();
@@ -78,10 +75,8 @@ void Trainer::Show(double fraction) {
 
 // Asked within a long update: goes on unless somebody wants us to stop, and tells the world meanwhile.
 bool Trainer::GoesOn() {
-  State& s = *state_;
   TellIfLate(ProgressOfLot());
-  if (Stopping()) s.given_up = true;
-  return !s.given_up;
+  return !Stopping();
 }
 
 void Trainer::TellIfLate(double fraction) {
@@ -98,9 +93,9 @@ Error Trainer::Stopped() const {
 
 // Rows are ready to be learned from: until now they were waited for.
 void Trainer::CountRead() {
-  if (options_.strategy == nullptr && options_.trace == nullptr) return;
+  if (strategy_->alone() && options_.trace == nullptr) return;
   const auto now = env_.clock.Now();
-  if (options_.strategy != nullptr) options_.strategy->CountRead(now - state_->wanted);
+  strategy_->CountRead(now - state_->wanted);
   if (options_.trace != nullptr)
     options_.trace->Add("read", base::Trace::kTraining, state_->wanted, now, {.step = optimizer_.step()});
 }

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/rows.h"
+#include "strategy/strategy.h"
+#include "strategy/undo.h"
+
+namespace freshet::strategy {
+
+// What strategies share whose workers take every step together: they call the same things in the same order, and agree
+// at the beginning of each on what everybody must know. Derived classes say what an update is.
+class Synchronous : public Strategy {
+ public:
+  int rank() const override { return world_.collectives.fabric().rank(); }
+  int size() const override { return world_.collectives.fabric().size(); }
+  bool reads_all() const override { return options_.whole; }
+
+  // Rows of all workers together when options.whole, else of this one.
+  std::size_t piece() const override;
+  data::Batch Share(const data::Batch& piece) const override;
+  Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
+                                     std::span<float> scores) override;
+  Result<bool> StepDry() override;
+  Result<void> EndEpoch() override;
+
+  void Ask(bool stop, bool save) override {
+    asked_stop_ = stop;
+    asked_save_ = save;
+  }
+  bool stop_agreed() const override { return stop_agreed_; }
+  bool save_agreed() const override { return save_agreed_; }
+  void Forget() override { stop_agreed_ = save_agreed_ = false; }
+  void SetProgress(double progress) override { progress_ = progress; }
+
+  Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
+  Result<void> Barrier() override { return world_.collectives.Barrier(); }
+
+  // Of an exchange that is not booked yet, all counts as exchange.
+  StepTimes times() const override;
+  void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
+  // All tell when they were ready for their last exchange, and book how much of it was waiting.
+  virtual Result<void> BookExchange();
+  std::string algorithms() const override;
+
+ protected:
+  Synchronous(const StrategyOptions& options, const World& world)
+      : options_(options), world_(world), undo_(world.learner()) {}
+
+  // Updates of a piece: how many, and one of them. `weight` is that of the rows of all workers.
+  virtual std::size_t updates() const { return 1; }
+  virtual Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
+                                std::span<float> scores) = 0;
+  // Whether an update may change parameters before all have met.
+  virtual bool ChangesEarly() const { return true; }
+
+  // Has the model look at the rows of an update, those of all workers, before its gradient. A strategy that calls it
+  // says so in its constructor, since what others have to show is agreed on with the step.
+  void WillObserve() { observes_ = true; }
+  Result<void> Observe(const data::Batch& piece);
+
+  // Adds a part of a step to the times, and to the trace when there is one.
+  void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
+             base::Trace::Details details = {});
+  // The exchange of this step, for which this worker was ready at `begin`. How long it then waited for the slowest is
+  // known, and booked as wait, when all tell with the next step when they were ready.
+  void CountExchange(base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details = {});
+  // The same of another strategy, whose times count for this one.
+  Result<void> BookExchangeOf(Synchronous& inner);
+  // A piece by steps of another strategy, one for each of its updates().
+  Result<double> InParts(Synchronous& inner, const data::Batch& piece, const data::Batch& mine,
+                         std::span<float> scores);
+
+  const StrategyOptions options_;
+  const World world_;
+  StepTimes times_;
+
+ private:
+  // An exchange of which it is not booked yet how much was waiting.
+  struct Unbooked {
+    double took = 0, ready = 0;  // seconds; from the agreement until this worker was ready
+  };
+
+  Result<double> Agree(const data::Batch& mine);
+  void Book(std::span<const float> ready);
+  void Adopt(const StepTimes& before, const StepTimes& after);
+  void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details);
+  void KeepForUndo(const data::Batch& piece);
+
+  bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
+  bool everyone_dry_ = false;
+  bool observes_ = false, something_to_observe_ = false;
+  data::Rows digest_;                  // of this worker's rows, where others do not have them
+  std::uint64_t step_ = 0;             // the optimizer's, when the current step began
+  base::Clock::Duration agreed_at_{};  // about the same moment for all
+  std::optional<Unbooked> unbooked_;
+  double progress_ = 0, agreed_progress_ = 0;  // this worker's, that of all
+  Undo undo_;
+};
+
+using SynchronousPtr = std::unique_ptr<Synchronous>;
+// All-reduce as a part of another strategy.
+Result<SynchronousPtr> MakeInnerAllReduce(const StrategyOptions& options, const Strategy::World& world);
+
+}  // namespace freshet::strategy
