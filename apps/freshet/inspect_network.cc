@@ -167,6 +167,8 @@ Result<Json> NetworkFlags::Describe(Door& door, const Graph& graph) const {
     flops += fact.flops;
     for (const optimize::Block& block : fact.blocks) statistics += block.follow > 0 ? block.rows * block.width : 0;
   }
+  const Json bytes =
+      TRY(BytesOf(graph, parameters, *this));  // not below: what is half made would be lost with an error
   return Json{{"input", graph.input},
               {"target", NameOf(graph.target)},
               {"batch", batch},
@@ -176,7 +178,7 @@ Result<Json> NetworkFlags::Describe(Door& door, const Graph& graph) const {
               {"flops_forward_row", flops},
               {"flops_step_row", StepFlops(graph, facts)},
               {"optimizer", optimizer},
-              {"bytes", TRY(BytesOf(graph, parameters, *this))}};
+              {"bytes", bytes}};
 }
 
 std::string NetworkText(const Json& network) {
