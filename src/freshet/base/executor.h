@@ -1,6 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+
+#include "base/clock.h"
 
 namespace freshet::base {
 
@@ -22,6 +25,9 @@ class Executor {
   // for a task to begin, and tasks must come to an end once own() has. Not to be called from inside a task, nor may
   // own() call the executor.
   virtual void RunBeside(const std::function<void()>& task, const std::function<void()>& own) = 0;
+
+  // What tasks wait with for one another.
+  virtual std::unique_ptr<Condition> NewCondition() const = 0;
 };
 
 // Runs everything on the caller's thread.
@@ -32,6 +38,10 @@ class InlineExecutor final : public Executor {
     for (int i = 0; i < count; ++i) task(i);
   }
   void RunBeside(const std::function<void()>&, const std::function<void()>& own) override { own(); }
+  std::unique_ptr<Condition> NewCondition() const override { return clock_.NewCondition(); }
+
+ private:
+  SystemClock clock_;  // nobody is there to be waited for
 };
 
 }  // namespace freshet::base

@@ -13,9 +13,10 @@ thread_local const ThreadPool* working_for = nullptr;  // whose task this thread
 
 }  // namespace
 
-ThreadPool::ThreadPool(int width) {
+ThreadPool::ThreadPool(int width, const Clock* clock)
+    : clock_(clock != nullptr ? *clock : system_), wake_(clock_.NewCondition()), done_(clock_.NewCondition()) {
   CHECK(width >= 1);
-  for (int i = 1; i < width; ++i) threads_.emplace_back([this] { Work(); });
+  for (int i = 1; i < width; ++i) threads_.emplace_back(clock_, [this] { Work(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -23,8 +24,8 @@ ThreadPool::~ThreadPool() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  wake_->NotifyAll();
+  for (Thread& thread : threads_) thread.Join();
 }
 
 void ThreadPool::Run(int count, const std::function<void(int)>& task) {
@@ -33,7 +34,7 @@ void ThreadPool::Run(int count, const std::function<void(int)>& task) {
   std::unique_lock lock(mutex_);
   Begin(count, task);
   TakeTasks(lock);
-  done_.wait(lock, [this] { return running_ == 0; });
+  done_->WaitFor(lock, [this] { return running_ == 0; });
   task_ = nullptr;
 }
 
@@ -49,7 +50,7 @@ void ThreadPool::RunBeside(const std::function<void()>& task, const std::functio
   working_for = outer;
   lock.lock();
   count_ = next_;  // what has not begun never does
-  done_.wait(lock, [this] { return running_ == 0; });
+  done_->WaitFor(lock, [this] { return running_ == 0; });
   task_ = nullptr;
 }
 
@@ -57,7 +58,7 @@ void ThreadPool::Begin(int count, const std::function<void(int)>& task) {
   task_ = &task;
   next_ = 0;
   count_ = count;
-  wake_.notify_all();
+  wake_->NotifyAll();
 }
 
 void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {
@@ -69,14 +70,14 @@ void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {
     (*task_)(mine);
     working_for = outer;
     lock.lock();
-    if (--running_ == 0 && next_ >= count_) done_.notify_all();
+    if (--running_ == 0 && next_ >= count_) done_->NotifyAll();
   }
 }
 
 void ThreadPool::Work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stop_ || next_ < count_; });
+    wake_->WaitFor(lock, [this] { return stop_ || next_ < count_; });
     if (stop_) return;
     TakeTasks(lock);
   }

@@ -1,6 +1,5 @@
 #include "data/drive.h"
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,7 +12,11 @@ namespace {
 class Driver {
  public:
   Driver(base::Executor& executor, RowSource& source, const BlockWork& in_order, const SharedWork* at_once)
-      : executor_(executor), source_(source), in_order_(in_order), at_once_(at_once) {
+      : executor_(executor),
+        source_(source),
+        in_order_(in_order),
+        at_once_(at_once),
+        changed_(executor.NewCondition()) {
     // Two blocks a thread keep everybody busy; more only use memory.
     for (int i = 0; i < 2 * executor.width() + 1; ++i) free_.push_back(std::make_unique<Rows>());
   }
@@ -35,13 +38,13 @@ class Driver {
         parsed_.erase(ready);
         TakeTurn(lock, thread, *rows);
         free_.push_back(std::move(rows));
-        changed_.notify_all();
+        changed_->NotifyAll();
       } else if (!read_all_ && !free_.empty()) {
         ParseAhead(lock);
       } else if (read_all_ && parsing_ == 0 && (parsed_.empty() || !in_turn_)) {
         return;  // whoever has the last turn finishes it; blocks behind one that could not be read never get theirs
       } else {
-        changed_.wait(lock);
+        changed_->Wait(lock);
       }
     }
   }
@@ -55,7 +58,7 @@ class Driver {
     in_turn_ = false;
     ++turn_;
     if (!result.ok()) Fail(std::move(result).error());
-    changed_.notify_all();
+    changed_->NotifyAll();
     if (at_once_ == nullptr || error_) return;
     lock.unlock();
     result = (*at_once_)(thread, rows);
@@ -81,12 +84,12 @@ class Driver {
     } else {
       read_all_ = true;
     }
-    changed_.notify_all();
+    changed_->NotifyAll();
   }
 
   void Fail(Error error) {
     if (!error_) error_ = std::move(error);
-    changed_.notify_all();
+    changed_->NotifyAll();
   }
 
   base::Executor& executor_;
@@ -95,7 +98,7 @@ class Driver {
   const SharedWork* const at_once_;
 
   std::mutex mutex_;  // guards everything below
-  std::condition_variable changed_;
+  const std::unique_ptr<base::Condition> changed_;
   std::vector<std::unique_ptr<Rows>> free_;
   std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
   std::uint64_t turn_ = 0;                                 // whose turn it is

@@ -1,7 +1,6 @@
 #include "data/prefetch.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,8 +11,9 @@ namespace {
 
 class Prefetcher {
  public:
-  Prefetcher(const base::Clock& clock, RowSource& source, std::size_t depth, const BlockWork& work)
-      : clock_(clock), source_(source), work_(work) {
+  Prefetcher(const base::Executor& executor, const base::Clock& clock, RowSource& source, std::size_t depth,
+             const BlockWork& work)
+      : clock_(clock), source_(source), work_(work), changed_(executor.NewCondition()) {
     // One more than are ahead: the block at work.
     for (std::size_t i = 0; i < std::max<std::size_t>(depth, 1) + 1; ++i) free_.push_back(std::make_unique<Rows>());
   }
@@ -25,7 +25,7 @@ class Prefetcher {
                          result = Consume(stats);
                          const std::lock_guard lock(mutex_);
                          over_ = true;
-                         changed_.notify_all();
+                         changed_->NotifyAll();
                        });
     return result;
   }
@@ -45,7 +45,7 @@ class Prefetcher {
       ++stats.blocks;
       const std::lock_guard lock(mutex_);
       free_.push_back(std::move(rows));
-      changed_.notify_all();
+      changed_->NotifyAll();
     }
     const std::lock_guard lock(mutex_);
     if (error_) return *error_;
@@ -68,7 +68,7 @@ class Prefetcher {
       } else if (read_all_ && parsing_ == 0) {
         return nullptr;
       } else {
-        changed_.wait(lock);
+        changed_->Wait(lock);
       }
     }
   }
@@ -77,7 +77,7 @@ class Prefetcher {
     std::unique_lock lock(mutex_);
     while (!over_ && !read_all_) {
       if (free_.empty())
-        changed_.wait(lock);
+        changed_->Wait(lock);
       else
         ParseOne(lock);
     }
@@ -98,7 +98,7 @@ class Prefetcher {
       read_all_ = true;
       if (!more.ok() && !error_) error_ = std::move(more).error();
     }
-    changed_.notify_all();
+    changed_->NotifyAll();
   }
 
   const base::Clock& clock_;
@@ -106,7 +106,7 @@ class Prefetcher {
   const BlockWork& work_;
 
   std::mutex mutex_;  // guards everything below
-  std::condition_variable changed_;
+  const std::unique_ptr<base::Condition> changed_;
   std::vector<std::unique_ptr<Rows>> free_;
   std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
   std::uint64_t turn_ = 0;                                 // whose turn it is
@@ -121,7 +121,7 @@ class Prefetcher {
 Result<void> DrivePrefetched(base::Executor& executor, const base::Clock& clock, RowSource& source, std::size_t depth,
                              const BlockWork& work, PrefetchStats* stats) {
   PrefetchStats unwanted;
-  return Prefetcher(clock, source, depth, work).Run(executor, stats == nullptr ? unwanted : *stats);
+  return Prefetcher(executor, clock, source, depth, work).Run(executor, stats == nullptr ? unwanted : *stats);
 }
 
 }  // namespace freshet::data
