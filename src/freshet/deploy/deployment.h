@@ -242,6 +242,7 @@ class Deployment {
   void EnterName(const data::NewName& name);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
+  Result<bool> LoadMade(Job& job, std::uint64_t rows, double loss);
   Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
   struct Earlier {

@@ -173,7 +173,10 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
     ++stats_.given_up;
     return {};
   }
-  if (!job_->done.load(std::memory_order_acquire)) RunJob(*job_);  // in a replay
+  if (json.contains("version")) versions_->Hold(job_->start, sequence);
+  if (!job_->done.load(std::memory_order_acquire)) {  // in a replay
+    if (!json.contains("version") || !TRY(LoadMade(*job_, json.at("rows"), json.value("loss", 0.0)))) RunJob(*job_);
+  }
   Job& job = *job_;
   if (job.error)
     return Error{job.error->code,
@@ -201,6 +204,24 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
     if (auto kept = KeepVitals(info, vitals); !kept.ok()) Problem(kept.error());
   });
   return {};
+}
+
+// What an iteration made whose work cannot be repeated. False when that is damaged or gone.
+Result<bool> Deployment::LoadMade(Job& job, std::uint64_t rows, double loss) {
+  auto loaded = LoadVersion(job.start);
+  if (!loaded.ok()) {
+    const Code code = loaded.error().code;
+    if (code != Code::kCorrupt && code != Code::kNotFound) return std::move(loaded).error();
+    versions_->Forget(job.start, loaded.error());
+    Problem({code, Str("iteration ", job.start, ": what it made is damaged (", loaded.error().text,
+                       "); it is trained again, and the model is not quite the one that served")});
+    return false;
+  }
+  job.state = std::move(loaded.value().state);
+  job.report = {rows, loss};
+  job.keep = job.named = true;
+  job.done.store(true, std::memory_order_release);
+  return true;
 }
 
 Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string& text) {

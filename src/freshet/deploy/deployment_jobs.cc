@@ -107,10 +107,12 @@ void Deployment::RunJob(Job& job) {
     const auto started = env_.clock.Now();
     job.report = TRY(Train(job));
     job.seconds = base::Seconds(env_.clock.Now() - started);
-    if (job.keep && !versions_->Find(job.start)) {
+    job.named = versions_ != nullptr && !runtime_.repeats();
+    if ((job.keep || job.named) && !versions_->Find(job.start)) {
       const auto saving = env_.clock.Now();
       auto saved = versions_->Save(job.info, *job.model, *job.state, job.description);
-      if (!saved.ok()) Problem(saved.error());  // it can take over without
+      if (job.named) TRY(saved);                // it cannot take over without
+      if (!saved.ok()) Problem(saved.error());  // it can
       job.keep = saved.ok();
       saving_.store((env_.clock.Now() - saving).count(), std::memory_order_relaxed);
     }
@@ -164,6 +166,7 @@ bool Deployment::FinishJob() {
     json["reason"] = job_->error->text, json["stopped"] = job_->error->code == Code::kStopped;
   else
     json["rows"] = job_->report.rows, json["loss"] = job_->report.loss, json["seconds"] = job_->seconds;
+  if (job_->named && !job_->error) json["version"] = job_->start;
   const std::string text = Dump(json);
   auto logged = Log(RecordKind::kIterationEnd, text);
   if (!logged.ok()) {

@@ -201,6 +201,7 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   journal_->SkipTo(std::max({from, metrics_from_, known_}), data_->end());
   data_->SkipTo(log_->next_number());
   recovering_ = false;
+  TRY(versions_->RemoveIncomplete());
   if (job_ != nullptr) PostJob();  // it had started and not ended
   if (records > 0)
     env_.log.Info("recovered", "directory", options_.directory, "from", from, "records", records, "took_ms",

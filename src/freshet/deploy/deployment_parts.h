@@ -52,6 +52,7 @@ struct Deployment::Job {
   const model::Model* model = nullptr;
   std::uint64_t start = 0;  // sequence of its start record
   bool retrain = false, keep = false;
+  bool named = false;  // its end names the version that was made: the work cannot be repeated
   int passes = 1;
   double scale = 1;
   std::uint64_t seed = 1;

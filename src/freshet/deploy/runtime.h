@@ -25,12 +25,15 @@ struct WorkReport {
 };
 
 // Where SGD runs. A run-time is handed a copy of the model and the rows to learn from, and nobody else touches that
-// copy meanwhile. Each gives the same result for the same work.
+// copy meanwhile.
 //
 // Threads: one Run at a time. Failure: kDiverged when the loss is no longer finite, kStopped after *stop.
 class Runtime {
  public:
   virtual ~Runtime() = default;
+  // Whether the same work always gives the same result. What does not (workers that wait for nobody) is not repeated
+  // after a restart: what it made is kept.
+  virtual bool repeats() const { return true; }
   virtual Result<WorkReport> Run(const model::Model& model, State& state, const History& history, const Work& work) = 0;
 };
 

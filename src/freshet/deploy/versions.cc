@@ -96,9 +96,13 @@ Result<std::unique_ptr<Versions>> Versions::Open(const base::Env& env, std::stri
       versions->complete_[info.value().id] = info.value();
   }
   for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".draft"))) TRY(env.files.Remove(path));
-  for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".model")))
-    if (!env.files.Exists(path + ".vitals")) TRY(env.files.Remove(path));
   return versions;
+}
+
+Result<void> Versions::RemoveIncomplete() {
+  for (const std::string& path : TRY(FilesIn(env_.files, directory_, ".model")))
+    if (!env_.files.Exists(path + ".vitals")) TRY(env_.files.Remove(path));
+  return {};
 }
 
 Result<void> Versions::Save(const VersionInfo& info, const model::Model& model, const State& state,

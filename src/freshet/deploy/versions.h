@@ -37,6 +37,8 @@ class Versions {
   Result<void> Save(const VersionInfo& info, const model::Model& model, const State& state,
                     const data::Description& description);
   Result<void> SaveVitals(const VersionInfo& info, const std::string& json);
+  // Removes what a crash left without vitals, once no record can name it any more.
+  Result<void> RemoveIncomplete();
 
   // Complete versions, oldest first.
   std::vector<VersionInfo> list() const;
