@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "model/network/description.h"
+#include "model/network/head_loss.h"
 #include "model/network/kernel.h"
 #include "model/network/program.h"
 
@@ -53,11 +54,7 @@ class Network final : public Model {
       : Model(config, loss),
         shared_graph_(std::make_shared<const Graph>(std::move(graph))),
         facts_(std::move(facts)),
-        slow_(std::move(slow)) {
-    const Facts& answer = facts_[static_cast<std::size_t>(graph_.heads[0].layer)];
-    steps_ = graph_.target == Target::kNext ? static_cast<std::size_t>(answer.shape[0]) : 1;
-    width_ = static_cast<std::size_t>(facts_[0].elements());
-  }
+        slow_(std::move(slow)) {}
 
   const Graph& graph() const { return graph_; }
   const std::vector<std::string>& slow() const { return slow_; }
@@ -92,7 +89,7 @@ class Network final : public Model {
     workspace.deltas.resize(scores());
     for (std::size_t r = 0; r < batch.rows; ++r) {
       const float* const row = Dense(batch.Slice(r, r + 1), workspace);
-      sum += batch.weight(r) * RowLoss(made.data() + r * scores(), row, 0, workspace.deltas);
+      sum += batch.weight(r) * head_loss_.OfItself(made.data() + r * scores(), row, 0, workspace.deltas);
     }
     return sum;
   }
@@ -113,7 +110,7 @@ class Network final : public Model {
     CopyScores(program, batch.rows, out);
     double loss = 0;
     for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
-      const double of_head = HeadLoss(program, h, batch, input);
+      const double of_head = head_loss_.Of(h, batch, input, program.Output(h), program.OutputGradient(h));
       if (h == 0) loss = of_head;
     }
     program.Backward(parameters, gradient, {}, workspace.finished, workspace.goes_on);
@@ -281,55 +278,17 @@ class Network final : public Model {
   // The answer's scores; of a sequence, those of its last step.
   void CopyScores(const Program& program, std::size_t rows, std::span<float> out) const {
     const std::span<const float> made = program.Output(0);
-    const std::size_t all = steps_ * scores();
+    const std::size_t all = head_loss_.steps() * scores();
     for (std::size_t r = 0; r < rows; ++r)
       std::copy_n(made.data() + r * all + (all - scores()), scores(), out.data() + r * scores());
-  }
-
-  // The loss of one row whose target is the row itself: the mean over its numbers.
-  double RowLoss(const float* made, const float* row, float factor, std::span<float> deltas) const {
-    double sum = 0;
-    for (std::size_t k = 0; k < scores(); ++k) {
-      sum += loss_.Evaluate({made + k, 1}, row[k], deltas.subspan(k, 1));
-      deltas[k] *= factor;
-    }
-    return sum / static_cast<double>(scores());
-  }
-
-  double HeadLoss(Program& program, std::size_t head, const Batch& batch, const float* input) const {
-    const std::span<const float> made = program.Output(head);
-    const std::span<float> deltas = program.OutputGradient(head);
-    const std::size_t all = steps_ * scores();
-    double sum = 0;
-    for (std::size_t r = 0; r < batch.rows; ++r) {
-      const float weight = batch.weight(r), factor = weight * static_cast<float>(graph_.heads[head].weight);
-      if (graph_.target == Target::kInput) {
-        sum += weight * RowLoss(made.data() + r * all, input + r * width_, factor / static_cast<float>(all),
-                                deltas.subspan(r * all, all));
-        continue;
-      }
-      double of_row = 0;
-      for (std::size_t t = 0; t < steps_; ++t) {
-        const float label = t + 1 < steps_ ? input[r * width_ + t + 1] : batch.labels[r];
-        const std::span<float> here = deltas.subspan(r * all + t * scores(), scores());
-        const bool known = label >= 0 && label < static_cast<float>(scores());
-        if (graph_.target == Target::kNext && !known) {  // a symbol it does not know teaches nothing
-          std::fill(here.begin(), here.end(), 0.0f);
-          continue;
-        }
-        of_row += loss_.Evaluate(made.subspan(r * all + t * scores(), scores()), label, here);
-        for (float& delta : here) delta *= factor / static_cast<float>(steps_);
-      }
-      sum += weight * of_row / static_cast<double>(steps_);
-    }
-    return sum;
   }
 
   const std::shared_ptr<const Graph> shared_graph_;  // never another's: workspaces know a network by it
   const Graph& graph_ = *shared_graph_;
   const std::vector<Facts> facts_;
   const std::vector<std::string> slow_;
-  std::size_t steps_ = 1, width_ = 0;
+  const HeadLoss head_loss_{graph_, facts_, loss_};
+  const std::size_t width_ = static_cast<std::size_t>(facts_[0].elements());
 };
 
 }  // namespace
