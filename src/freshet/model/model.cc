@@ -76,9 +76,10 @@ Result<std::unique_ptr<Model>> Model::Make(const ModelConfig& config) {
   return Error{Code::kInvalid, Str("model ", Quoted(config.kind), ": expected one of ", Join(Kinds(), ", "))};
 }
 
-Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory, int slots) const {
+Result<optimize::Parameters> Model::NewParameters(optimize::Memory& memory, int slots,
+                                                  const optimize::Portion& portion) const {
   constexpr std::uint64_t kNarrow = 16;  // floats: with its state, a row still fits a cache line
-  std::vector<optimize::Block> blocks = Blocks();
+  std::vector<optimize::Block> blocks = portion.Of(Blocks());
   for (optimize::Block& block : blocks) {
     const std::uint64_t state = block.width * static_cast<std::uint64_t>(slots);
     if (block.most_rows > block.rows && block.width + state <= kNarrow) block.beside = state;
@@ -105,9 +106,9 @@ void Model::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient
   optimizer.Apply(parameters, gradient);
 }
 
-Result<optimize::Gradient> Model::NewGradient(optimize::Memory&) const {
+Result<optimize::Gradient> Model::NewGradient(optimize::Memory&, const optimize::Portion& portion) const {
   optimize::Gradient gradient;
-  for (const optimize::Block& block : Blocks()) gradient.blocks.emplace_back(block.width);
+  for (const optimize::Block& block : portion.Of(Blocks())) gradient.blocks.emplace_back(block.width);
   return gradient;
 }
 

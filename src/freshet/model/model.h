@@ -15,6 +15,7 @@
 #include "optimize/gradient.h"
 #include "optimize/optimizer.h"
 #include "optimize/parameters.h"
+#include "optimize/portion.h"
 #include "optimize/row_set.h"
 
 namespace freshet::model {
@@ -80,9 +81,10 @@ class Model {
 
   // The blocks of this model's parameters, in order.
   virtual std::vector<optimize::Block> Blocks() const = 0;
-  // Parameters at their starting values. With `slots` of an optimizer that will train them, narrow blocks that grow get
-  // room for its state beside their rows.
-  Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0) const;
+  // Parameters at their starting values, those of a portion at the whole's. With `slots` of an optimizer that will
+  // train them, narrow blocks that grow get room for its state beside their rows.
+  Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0,
+                                             const optimize::Portion& portion = {}) const;
   // Grows the parameters so that every row of the batch has its place, and gives new rows their starting values.
   virtual Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const = 0;
 
@@ -119,8 +121,8 @@ class Model {
   // Applies the gradient of the summed loss of rows that weigh `weight`, as one step of the optimizer.
   virtual void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
                      optimize::Optimizer& optimizer, Workspace& workspace) const;
-  // A gradient with a place for every block.
-  virtual Result<optimize::Gradient> NewGradient(optimize::Memory& memory) const;
+  // A gradient with a place for every block that the portion holds.
+  virtual Result<optimize::Gradient> NewGradient(optimize::Memory& memory, const optimize::Portion& portion = {}) const;
   // Can the gradient of this block be had as factors (BlockGradient::WantFactors)?
   virtual bool GivesFactors(std::size_t block) const {
     (void)block;

@@ -52,6 +52,7 @@ Result<void> Optimizer::Follow(const Parameters& parameters) {
         block.rows = block.most_rows = 0;
       }
       block.beside = 0;
+      block.within.reset();  // slots stand in the way of columns
       blocks.push_back(std::move(block));
     }
     state_ = std::make_shared<Parameters>(TRY(Parameters::Create(std::move(blocks), memory_)));

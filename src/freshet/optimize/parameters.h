@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,14 @@ struct Block {
   std::uint64_t most_rows = 0;  // 0: as many as rows
   std::uint64_t beside = 0;
   float follow = 0;  // above 0: a statistic
+
+  // What a Portion makes of a block. Rows and columns are counted from its own first ones.
+  struct Within {
+    std::uint64_t first_row = 0, first_column = 0;  // of the whole block
+    std::uint64_t most_rows = 0, width = 0;         // of the whole block
+  };
+  std::optional<Within> within = {};  // only a range of the block; nothing: all of it
+  bool held = true;                   // false: nothing of it is here
 };
 
 // All parameters of a model: named blocks over one 64-byte-aligned buffer of floats. Address space for growth is
@@ -47,6 +56,7 @@ class Parameters {
   std::uint64_t rows(std::size_t b) const { return tables_[b].rows.load(std::memory_order_acquire); }
   std::uint64_t width(std::size_t b) const { return tables_[b].block.width; }
   float follow(std::size_t b) const { return tables_[b].block.follow; }
+  bool held(std::size_t b) const { return tables_[b].block.held; }
   std::optional<std::size_t> Find(std::string_view name) const;
 
   // Floats from one row to the next: the width, unless there is something beside.

@@ -47,8 +47,8 @@ class Watched final : public model::Model {
              optimize::Optimizer& optimizer, model::Workspace& workspace) const override {
     inside_.Apply(parameters, gradient, weight, optimizer, workspace);
   }
-  Result<optimize::Gradient> NewGradient(optimize::Memory& memory) const override {
-    return inside_.NewGradient(memory);
+  Result<optimize::Gradient> NewGradient(optimize::Memory& memory, const optimize::Portion& portion) const override {
+    return inside_.NewGradient(memory, portion);
   }
   bool GivesFactors(std::size_t block) const override { return inside_.GivesFactors(block); }
   bool Supervised() const override { return inside_.Supervised(); }

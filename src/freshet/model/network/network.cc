@@ -158,7 +158,9 @@ class Network final : public Model {
     return false;
   }
 
-  Result<Gradient> NewGradient(optimize::Memory& memory) const override { return Gradient::Dense(Blocks(), memory); }
+  Result<Gradient> NewGradient(optimize::Memory& memory, const optimize::Portion& portion) const override {
+    return Gradient::Dense(portion.Of(Blocks()), memory);
+  }
 
  protected:
   // Weights within ± √(3 · gain / inputs), so that the signal keeps its size from layer to layer; scales are 1, and
@@ -166,7 +168,10 @@ class Network final : public Model {
   void Start(Parameters& parameters) const override {
     std::size_t b = 0;
     for (std::size_t layer = 0; layer < facts_.size(); ++layer)
-      for (const optimize::Block& block : facts_[layer].blocks) StartBlock(parameters, b++, layer, block);
+      for (const optimize::Block& block : facts_[layer].blocks) {
+        if (parameters.held(b)) StartBlock(parameters, b, layer, block);
+        ++b;
+      }
   }
 
  private:
@@ -191,20 +196,32 @@ class Network final : public Model {
 
   void StartBlock(Parameters& parameters, std::size_t b, std::size_t layer, const optimize::Block& block) const {
     const std::span<float> values = parameters.Values(b);
+    const auto within = parameters.block(b).within.value_or(optimize::Block::Within{});
     const std::string_view what = std::string_view(block.name).substr(graph_.layers[layer].name.size() + 1);
     if (what == "scale" || what == "variance") {
       std::fill(values.begin(), values.end(), 1.0f);
     } else if (what == "bias" && graph_.layers[layer].op == Op::kLstm) {
-      std::fill_n(parameters.Row(b, 1), block.width, 1.0f);
+      constexpr std::uint64_t kForget = 1;                   // the gate whose bias it is
+      const std::uint64_t row = kForget - within.first_row;  // far beyond all where it is before the first
+      if (row < parameters.rows(b)) std::fill_n(parameters.Row(b, row), parameters.width(b), 1.0f);
     } else if (what == "weight" || what == "recurrent") {
       const bool embedding = graph_.layers[layer].op == Op::kEmbedding;
       const double inputs = embedding ? 1 : static_cast<double>(block.width);
       const auto reach = static_cast<float>(std::sqrt(3 * (FeedsRelu(layer) ? 2 : 1) / inputs) * (embedding ? 0.1 : 1));
-      for (std::size_t i = 0; i < values.size(); i += 4) {
-        const auto numbers = base::Philox(config_.seed, b, i);
-        for (std::size_t k = i; k < std::min(i + 4, values.size()); ++k)
-          values[k] = reach * (static_cast<float>(numbers[k - i]) * 0x1p-31f - 1.0f);
+      for (std::uint64_t row = 0; row < parameters.rows(b); ++row) {
+        const std::uint64_t first = (within.first_row + row) * block.width + within.first_column;
+        StartWeights({parameters.Row(b, row), parameters.width(b)}, b, first, reach);
       }
+    }
+  }
+
+  // Numbers within ± reach for the places from `first` on of a whole block, drawn by four.
+  void StartWeights(std::span<float> values, std::size_t b, std::uint64_t first, float reach) const {
+    const std::uint64_t end = first + values.size();
+    for (std::uint64_t i = first / 4 * 4; i < end; i += 4) {
+      const auto numbers = base::Philox(config_.seed, b, i);
+      for (std::uint64_t k = std::max(i, first); k < std::min(i + 4, end); ++k)
+        values[k - first] = reach * (static_cast<float>(numbers[k - i]) * 0x1p-31f - 1.0f);
     }
   }
 
@@ -257,7 +274,7 @@ class Network final : public Model {
     std::optional<Gradient>& one = Kept(workspace).Of(shared_graph_).one;
     if (!one) {
       static optimize::HeapMemory memory;  // has no state
-      auto made = NewGradient(memory);
+      auto made = NewGradient(memory, {});
       CHECK(made.ok());
       one = std::move(made.value());
       for (std::size_t b = 0; b < one->blocks.size(); ++b) one->blocks[b].WantFactors(GivesFactors(b));
