@@ -201,8 +201,10 @@ class Pipeline {
       }
       std::vector<std::vector<float>> wanted;
       std::vector<float*> places;
-      for (const Program::Port& port : stage.inputs())
+      for (const Program::Port& port : stage.inputs()) {
         wanted.emplace_back(made_.rows * Size(port.elements), std::numeric_limits<float>::quiet_NaN());
+        if (port.read_later) wanted.back() = std::exchange(gradients.at(port.layer), {});
+      }
       for (std::vector<float>& one : wanted) places.push_back(one.data());
       stage.Backward(made_.parameters, outcome.gradient, places, [&](std::size_t block) {
         outcome.finished.push_back(block);

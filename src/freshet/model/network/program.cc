@@ -23,7 +23,7 @@ struct Value {
   int producer = kNone;                           // step
   int port = kNone;                               // input port
   bool wanted = false;                            // its gradient is needed
-  bool written = false;                           // while modes are settled: something has written the gradient
+  bool written = false;                           // while modes are settled: there is something in the gradient
   std::optional<Index> data = {}, gradient = {};  // tensors of the arena
 };
 
@@ -89,6 +89,7 @@ class CompiledProgram final : public Program {
     draw_ = draw;
     for (Step& step : steps_) {
       if (goes_on && !goes_on()) return false;
+      CHECK(step.blocks == 0 || parameters.held(step.first_block));
       Gather(step);
       Call call = CallOf(step, parameters);
       call.scratch = Place(step.forward_scratch);
@@ -177,12 +178,13 @@ class CompiledProgram final : public Program {
     for (Index h = 0; h < graph_.heads.size(); ++h)
       if (h == 0 || (options_.auxiliary && options_.training)) goes_out[At(graph_.heads[h].layer)] = true;
     std::vector<bool> used = goes_out;  // by what comes out in the end
+    std::vector<bool> read_later(graph_.layers.size(), false);
     for (Index layer = graph_.layers.size(); layer-- > 0;)
       if (used[layer])
         for (const int input : graph_.layers[layer].inputs) used[At(input)] = true;
     for (Index layer = At(last); layer < graph_.layers.size(); ++layer)
       if (used[layer])
-        for (const int input : graph_.layers[layer].inputs) goes_out[At(input)] = true;
+        for (const int input : graph_.layers[layer].inputs) goes_out[At(input)] = read_later[At(input)] = true;
     needed_ = std::vector<bool>(graph_.layers.size(), false);
     std::vector<bool> comes_in(graph_.layers.size(), false);
     for (int layer = last; layer-- > 0;) {
@@ -192,18 +194,23 @@ class CompiledProgram final : public Program {
       if (layer == 0) comes_in[0] = true;
     }
     for (int layer = 0; layer < last; ++layer) {
-      if (comes_in[At(layer)]) inputs_.push_back({layer, facts_[At(layer)].elements()});
-      if (needed_[At(layer)] && goes_out[At(layer)]) outputs_.push_back({layer, facts_[At(layer)].elements()});
+      // What goes out again comes back by its output.
+      const bool later = read_later[At(layer)] && !needed_[At(layer)];
+      if (comes_in[At(layer)]) inputs_.push_back({layer, facts_[At(layer)].elements(), {}, later});
+      if (needed_[At(layer)] && goes_out[At(layer)])
+        outputs_.push_back({layer, facts_[At(layer)].elements(), HeadOf(layer)});
     }
     // The order of heads, the main one first, where there are no other outputs.
-    std::stable_sort(outputs_.begin(), outputs_.end(),
-                     [&](const Port& a, const Port& b) { return HeadOf(a.layer) < HeadOf(b.layer); });
+    std::stable_sort(outputs_.begin(), outputs_.end(), [&](const Port& a, const Port& b) {
+      return a.head.value_or(graph_.heads.size()) < b.head.value_or(graph_.heads.size());
+    });
   }
 
-  Index HeadOf(int layer) const {
+  // The head that a layer is, if it counts.
+  std::optional<Index> HeadOf(int layer) const {
     for (Index h = 0; h < graph_.heads.size(); ++h)
-      if (graph_.heads[h].layer == layer) return h;
-    return graph_.heads.size();
+      if (graph_.heads[h].layer == layer && (h == 0 || (options_.auxiliary && options_.training))) return h;
+    return std::nullopt;
   }
 
   // The activation that is the only reader of a layer and can be computed with it.
@@ -225,7 +232,10 @@ class CompiledProgram final : public Program {
     for (Index i = 0; i < inputs_.size(); ++i) {
       const Index layer = At(inputs_[i].layer);
       const Layout plain = PlainLayout(options_.rows, facts_[layer].shape);
-      values_.push_back({.layout = plain, .port = static_cast<int>(i), .wanted = options_.input_gradients});
+      values_.push_back({.layout = plain,
+                         .port = static_cast<int>(i),
+                         .wanted = options_.input_gradients,
+                         .written = inputs_[i].read_later});
       views_[layer] = {static_cast<int>(values_.size()) - 1, facts_[layer].shape, plain};
     }
     Index block = 0;
@@ -451,6 +461,15 @@ std::vector<optimize::Block> Blocks(const std::vector<Facts>& facts) {
   std::vector<optimize::Block> blocks;
   for (const Facts& layer : facts) blocks.insert(blocks.end(), layer.blocks.begin(), layer.blocks.end());
   return blocks;
+}
+
+optimize::Portion BlocksOf(const std::vector<Facts>& facts, int first, int last) {
+  Index from = 0, to = 0;
+  for (int layer = 0; layer < last; ++layer) {
+    to += facts[At(layer)].blocks.size();
+    if (layer < first) from = to;
+  }
+  return optimize::Portion::OfBlocks(from, to);
 }
 
 }  // namespace freshet::model::network

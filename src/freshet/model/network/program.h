@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "model/network/graph.h"
 #include "optimize/gradient.h"
 #include "optimize/parameters.h"
+#include "optimize/portion.h"
 
 namespace freshet::model::network {
 
@@ -34,9 +36,10 @@ struct Meeting {
 // a port: a tensor of `rows` rows in plain row-major order. Input ports are the layers before `first` that are read
 // here; output ports the layers here that are heads or are read from `last` on.
 //
-// Parameters: those of the whole graph, block after block in the order of layers (optimize::Parameters made from
-// Blocks); only plain copies are kept: kernels that like another order make it anew in every call, so that no copy is
-// ever stale.
+// Parameters and gradients: of the whole graph, block after block in the order of layers (made from Blocks), or of a
+// portion that holds the blocks of these layers (BlocksOf). Only plain copies of parameters are kept: kernels that like
+// another order make it anew in every call, so that no copy is ever stale.
+//
 // Threads: a program belongs to one thread at a time; its kernels use `threads` of OpenMP's, those that have little to
 // do one.
 class Program {
@@ -52,7 +55,9 @@ class Program {
   };
   struct Port {
     int layer = 0;
-    std::int64_t elements = 0;  // of one row
+    std::int64_t elements = 0;             // of one row
+    std::optional<std::size_t> head = {};  // of the graph's heads, the one whose output it is
+    bool read_later = false;               // an input that layers from `last` on read, too
   };
   // Called when the gradient of a block is complete, in backward order.
   using Finished = std::function<void(std::size_t block)>;
@@ -77,9 +82,11 @@ class Program {
   virtual bool Forward(const optimize::Parameters& parameters, std::span<const float* const> inputs, const Draw& draw,
                        const GoesOn& goes_on = {}) = 0;
   virtual std::span<const float> Output(std::size_t i) const = 0;
-  // Where the loss's derivative by Output(i) is to be put before Backward.
+  // Where the loss's derivative by Output(i) is to be put before Backward; empty where nothing here learns by it.
   virtual std::span<float> OutputGradient(std::size_t i) = 0;
-  // Adds to the gradient of the parameters; with options.input_gradients, writes those of the input ports.
+  // Adds to the gradient of the parameters; with options.input_gradients, writes those of the input ports, or adds to
+  // what has come back from later layers where these read a port, too: what is added then is added in the order of the
+  // whole graph.
   virtual bool Backward(const optimize::Parameters& parameters, optimize::Gradient& gradient,
                         std::span<float* const> input_gradients, const Finished& finished,
                         const GoesOn& goes_on = {}) = 0;
@@ -95,5 +102,7 @@ class Program {
 
 // The blocks of all layers, in order.
 std::vector<optimize::Block> Blocks(const std::vector<Facts>& facts);
+// Those of the layers first … last-1: what a stage holds.
+optimize::Portion BlocksOf(const std::vector<Facts>& facts, int first, int last);
 
 }  // namespace freshet::model::network
