@@ -1,9 +1,45 @@
 #include "model/model_file.h"
 
+#include "model/cut_out.h"
+
 namespace freshet::model {
 namespace {
 
 constexpr char kRated[] = "rated";  // the tensor with what was rated
+
+Error Misshapen(const std::string& name) {
+  return {Code::kCorrupt, Str("tensor '", name, "' is missing or of another shape than its model has")};
+}
+
+Result<void> LoadBlock(const data::TensorFile& file, Part part, const std::string& prefix,
+                       optimize::Parameters& parameters, std::size_t b) {
+  const std::uint64_t width = part == Part::kRows ? parameters.width(b) : parameters.block(b).beside;
+  if (width == 0 || !parameters.held(b)) return {};
+  const std::string name = prefix + parameters.block(b).name;
+  const data::Tensor* const tensor = file.Find(name);
+  if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 ||
+      tensor->shape[1] != width || tensor->shape[0] < parameters.rows(b))
+    return Misshapen(name);
+  TRY(parameters.Grow(b, tensor->shape[0]));
+  const std::vector<float> values = TRY(file.Values<float>(name));
+  if (part == Part::kRows)
+    parameters.Scatter(b, values);
+  else
+    parameters.ScatterBeside(b, values);
+  return {};
+}
+
+// A range of a block, from the tensor of the whole.
+Result<void> LoadRange(const data::TensorFile& file, optimize::Parameters& parameters, std::size_t b) {
+  const optimize::Block block = parameters.block(b);
+  const data::Tensor* const tensor = file.Find(block.name);
+  if (tensor == nullptr) return Misshapen(block.name);
+  const std::vector<float> values = TRY(CutOut(*tensor, block));
+  if (tensor->shape[1] != block.within->width || values.size() < block.rows * block.width) return Misshapen(block.name);
+  TRY(parameters.Grow(b, values.size() / block.width));
+  parameters.Scatter(b, values);
+  return {};
+}
 
 }  // namespace
 
@@ -12,7 +48,7 @@ void AddBlocks(const optimize::Parameters& parameters, Part part, const std::str
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     const optimize::Block block = parameters.block(b);
     const std::uint64_t width = part == Part::kRows ? block.width : block.beside;
-    if (width == 0) continue;
+    if (width == 0 || !block.held) continue;
     data::Tensor tensor{prefix + block.name, data::DType::kF32, {block.rows, width}, {}};
     if (part == Part::kRows && parameters.plain(b)) {
       tensor.bytes = std::as_bytes(parameters.Values(b));
@@ -28,21 +64,7 @@ void AddBlocks(const optimize::Parameters& parameters, Part part, const std::str
 
 Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix,
                         optimize::Parameters& parameters) {
-  for (std::size_t b = 0; b < parameters.blocks(); ++b) {
-    const std::uint64_t width = part == Part::kRows ? parameters.width(b) : parameters.block(b).beside;
-    if (width == 0) continue;
-    const std::string name = prefix + parameters.block(b).name;
-    const data::Tensor* const tensor = file.Find(name);
-    if (tensor == nullptr || tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 ||
-        tensor->shape[1] != width || tensor->shape[0] < parameters.rows(b))
-      return Error{Code::kCorrupt, Str("tensor '", name, "' is missing or of another shape than its model has")};
-    TRY(parameters.Grow(b, tensor->shape[0]));
-    const std::vector<float> values = TRY(file.Values<float>(name));
-    if (part == Part::kRows)
-      parameters.Scatter(b, values);
-    else
-      parameters.ScatterBeside(b, values);
-  }
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) TRY(LoadBlock(file, part, prefix, parameters, b));
   return {};
 }
 
@@ -62,10 +84,12 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
                            [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
 }
 
-Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory) {
+Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory,
+                               const optimize::Portion& portion) {
   auto model = TRY(Model::Make(TRY(ModelConfig::FromJson(TRY(file.Meta("model"))))));
-  auto parameters = TRY(model->NewParameters(memory));
-  TRY(LoadBlocks(file, Part::kRows, "", parameters));
+  auto parameters = TRY(model->NewParameters(memory, 0, portion));
+  for (std::size_t b = 0; b < parameters.blocks(); ++b)
+    TRY(parameters.block(b).within ? LoadRange(file, parameters, b) : LoadBlock(file, Part::kRows, "", parameters, b));
   auto description = TRY(data::Description::Load(file));
   Rated rated;
   if (file.Find(kRated) != nullptr) {
@@ -82,8 +106,9 @@ Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& m
                       file.metadata(),  std::move(rated),      std::move(sums)};
 }
 
-Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory) {
-  auto loaded = ModelFrom(TRY(data::TensorFile::Read(files, path)), memory);
+Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory,
+                               const optimize::Portion& portion) {
+  auto loaded = ModelFrom(TRY(data::TensorFile::Read(files, path)), memory, portion);
   if (loaded.ok()) return loaded;
   // Whatever the file asks for that cannot be had is the file's fault, not the user's.
   return Error{Code::kCorrupt, Str(path, ": ", loaded.error().text)};

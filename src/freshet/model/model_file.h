@@ -28,16 +28,20 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
                        const optimize::Parameters& parameters, const data::Description& description,
                        data::Metadata metadata, const Rated& rated = {}, const Sums* sums = nullptr);
 
-// kCorrupt with the reason for a damaged, truncated or foreign file.
-Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory);
+// kCorrupt with the reason for a damaged, truncated or foreign file. Of a portion, the parameters and sums are those
+// that it holds; the file, which is one of the whole model, is looked at and checked as a whole.
+Result<TrainedModel> LoadModel(base::Files& files, const std::string& path, optimize::Memory& memory,
+                               const optimize::Portion& portion = {});
 
 // For files that hold more than a model (checkpoints). The tensors borrow from the parameters, which must not change
-// until they are written. `Part::kBeside` is what lies beside the rows, for blocks that have it.
+// until they are written. `Part::kBeside` is what lies beside the rows, for blocks that have it. Blocks that are not
+// held are passed over, and a range of a block is a tensor of its own size.
 enum class Part { kRows, kBeside };
 void AddBlocks(const optimize::Parameters& parameters, Part part, const std::string& prefix,
                std::vector<data::Tensor>& tensors);
 Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::string& prefix,
                         optimize::Parameters& parameters);
-Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory);
+Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory,
+                               const optimize::Portion& portion = {});
 
 }  // namespace freshet::model

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "model/cut_out.h"
+
 namespace freshet::model {
 namespace {
 
@@ -18,6 +20,7 @@ Sums Sums::Of(const optimize::Parameters& parameters, const optimize::Optimizer&
   Sums sums{std::string(optimizer.name()), optimizer.step(), {}};
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
     Block& block = sums.blocks.emplace_back();
+    if (!parameters.held(b)) continue;
     block.width = parameters.width(b) * static_cast<std::uint64_t>(optimizer.slots());
     if (block.width == 0) continue;
     const auto take = [&](std::span<const float> piece) -> Result<void> {
@@ -33,6 +36,7 @@ Sums Sums::Of(const optimize::Parameters& parameters, const optimize::Optimizer&
 bool Sums::Give(optimize::Parameters& parameters, optimize::Optimizer& optimizer) const {
   if (rule != optimizer.name() || blocks.size() != parameters.blocks()) return false;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!parameters.held(b)) continue;
     const std::uint64_t width = parameters.width(b) * static_cast<std::uint64_t>(optimizer.slots());
     if (blocks[b].width != width || blocks[b].values.size() != width * parameters.rows(b)) return false;
   }
@@ -70,7 +74,13 @@ Result<Sums> Sums::Load(const data::TensorFile& file, const optimize::Parameters
     Block& block = sums.blocks.emplace_back();
     const std::string name = TensorOf(parameters, b);
     const data::Tensor* const tensor = file.Find(name);
-    if (tensor == nullptr) continue;
+    if (tensor == nullptr || !parameters.held(b)) continue;
+    if (const optimize::Block range = parameters.block(b); range.within) {
+      block.values = TRY(CutOut(*tensor, range));
+      block.width = tensor->shape[1] / range.within->width * range.width;
+      if (block.values.size() == block.width * range.rows) continue;
+      return Error{Code::kCorrupt, Str("tensor '", name, "' has fewer rows than its model")};
+    }
     if (tensor->dtype != data::DType::kF32 || tensor->shape.size() != 2 || tensor->shape[0] != parameters.rows(b) ||
         tensor->shape[1] == 0)
       return Error{Code::kCorrupt, Str("tensor '", name, "' is of another shape than its model has")};

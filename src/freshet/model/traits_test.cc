@@ -26,22 +26,23 @@ TEST(Traits, OfALinearModelFollowFromItsRowsAndScores) {
   const Traits sparse = Made({})->traits();
   EXPECT_TRUE(sparse.shares_updates && sparse.by_lbfgs && sparse.weighs_features);
   EXPECT_FALSE(sparse.uses_team || sparse.own_rule || sparse.answers_clusters || sparse.learns_slowly);
-  const Traits dense = Made({.loss = "softmax", .dense = true, .features = 3, .classes = 5})->traits();
+  const Traits dense = Made({.loss = "softmax", .dense = true, .features = 3, .classes = 5, .network = {}})->traits();
   EXPECT_FALSE(dense.shares_updates || dense.weighs_features);
   EXPECT_EQ(dense.met_by_entry, 5u);
 }
 
 TEST(Traits, OnlyAModelOfRatingsRecommends) {
-  const auto ratings = Made({.kind = "factorization", .loss = "squared", .factors = 7});
+  const auto ratings = Made({.kind = "factorization", .loss = "squared", .factors = 7, .network = {}});
   EXPECT_NE(ratings->ratings(), nullptr);
   EXPECT_TRUE(ratings->traits().learns_slowly && ratings->traits().in_sessions);
   EXPECT_EQ(ratings->traits().met_by_entry, 8u);
   EXPECT_EQ(Made({})->ratings(), nullptr);
-  EXPECT_EQ(Made({.kind = "fm"})->ratings(), nullptr);
+  EXPECT_EQ(Made({.kind = "fm", .network = {}})->ratings(), nullptr);
 }
 
 TEST(Traits, ClustersAreLearnedByARuleOfTheirOwn) {
-  const Traits traits = Made({.kind = "kmeans", .loss = "squared", .dense = true, .features = 2})->traits();
+  const Traits traits =
+      Made({.kind = "kmeans", .loss = "squared", .dense = true, .features = 2, .network = {}})->traits();
   EXPECT_TRUE(traits.own_rule && traits.answers_clusters);
   EXPECT_FALSE(traits.by_lbfgs || traits.shares_updates);
   EXPECT_EQ(traits.met_by_entry, 8u);
@@ -56,7 +57,7 @@ TEST(Traits, ANetworkSumsOverWorkersWhereItHasBatchNorm) {
 
 // Ratings are counted once: a second mean would forget the first.
 TEST(Traits, RatingsKnowTheirMeanOnceItWasGiven) {
-  const auto model = Made({.kind = "factorization", .loss = "squared"});
+  const auto model = Made({.kind = "factorization", .loss = "squared", .network = {}});
   optimize::HeapMemory memory;
   auto parameters = std::move(model->NewParameters(memory).value());
   EXPECT_FALSE(model->ratings()->KnowsMean(parameters));
