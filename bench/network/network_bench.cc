@@ -7,9 +7,9 @@
 //   network_bench alone NET BATCH THREADS ROUNDS              these alone
 //   network_bench forward NET ROWS FILE                       weights, rows and scores as floats, for another program
 //   network_bench images DIRECTORY COUNT SIZE                 a folder of JPEG files to train on
-//   network_bench walk [tiny]                                 convolutions of all kinds; fails where one is far too
-//   slow network_bench machine                                     what figures depend on network_bench --tiny checks
-//   answers at small sizes; times say nothing
+//   network_bench walk [tiny]                                 convolutions of all kinds; fails where one is far too slow
+//   network_bench machine                                     what figures depend on
+//   network_bench --tiny                                      checks answers at small sizes; times say nothing
 
 #include <algorithm>
 #include <cstdio>

@@ -12,8 +12,7 @@ namespace {
 
 class DenseKernel final : public Kernel {
  public:
-  explicit DenseKernel(const KernelSpec& spec)
-      : has_bias_(spec.layer->bias), outputs_(AsSize(spec.layer->outputs)), pieces_(spec.worthwhile ? 8 : 1) {
+  explicit DenseKernel(const KernelSpec& spec) : has_bias_(spec.layer->bias), outputs_(AsSize(spec.layer->outputs)) {
     const Shape& shape = spec.inputs[0];
     const std::size_t steps = spec.layer->per_step ? AsSize(shape[0]) : 1;
     rows_ = spec.rows * steps;
@@ -82,14 +81,15 @@ class DenseKernel final : public Kernel {
  private:
   static std::size_t AsSize(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-  // c := a b + beta c, of m × n numbers that are sums of k products. oneDNN
-  // would cut the sums too, by the number of threads there are, and roundings
-  // would differ with it. So c is cut here, always alike: each piece by one
-  // thread.
+  // c := a b + beta c, of m × n numbers that are sums of k products. oneDNN would cut the sums too, by the number of
+  // threads there are, and roundings would differ with it. So c is cut here, always alike: each piece by one thread. A
+  // piece that is too small takes longer to be made ready than to be computed.
   void Gemm(char transpose_a, char transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
             std::size_t lda, const float* b, std::size_t ldb, float beta, float* c, std::size_t ldc) const {
-    const bool across = m >= n;  // cut m
-    const std::size_t whole = across ? m : n, piece = (whole + pieces_ - 1) / pieces_;
+    const bool across = m >= n;                                               // cut m
+    constexpr std::size_t kProducts = 8 << 20, kMostPieces = 8, kRound = 48;  // numbers that kernels compute at once
+    const std::size_t pieces = std::clamp<std::size_t>(m * n * k / kProducts, 1, kMostPieces);
+    const std::size_t whole = across ? m : n, piece = ((whole + pieces - 1) / pieces + kRound - 1) / kRound * kRound;
     const auto as = [](std::size_t number) { return static_cast<dnnl_dim_t>(number); };
     InParallel((whole + piece - 1) / piece, piece * k, [&](std::size_t first, std::size_t last) {
       const ThreadScope alone(1);
@@ -146,7 +146,7 @@ class DenseKernel final : public Kernel {
   }
 
   const bool has_bias_;
-  const std::size_t outputs_, pieces_;
+  const std::size_t outputs_;
   std::size_t rows_ = 1, inputs_ = 0, plain_place_ = 0;
   bool training_ = false;
   Activation activation_;
