@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "strategy/exchange.h"
+#include "strategy/gradient_sum.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
@@ -11,8 +11,8 @@ namespace {
 
 class AllReduce final : public Synchronous {
  public:
-  AllReduce(const StrategyOptions& options, const World& world, optimize::Gradient gradient, Exchange exchange)
-      : Synchronous(options, world), gradient_(std::move(gradient)), exchange_(std::move(exchange)) {
+  AllReduce(const StrategyOptions& options, const World& world, optimize::Gradient gradient, GradientSum sum)
+      : Synchronous(options, world), gradient_(std::move(gradient)), sum_(std::move(sum)) {
     WillObserve();
     workspace_.threads = options.threads;
     sums_ = options.batch_norm == "together" && size() > 1 && world.model.traits().sums_over_workers;
@@ -29,8 +29,8 @@ class AllReduce final : public Synchronous {
     return world_.model.observes(world_.parameters, world_.optimizer) != model::Model::Observes::kNothing;
   }
   bool interchangeable() const override { return options_.codec == "none" && options_.whole; }
-  void Save(std::vector<data::Tensor>& tensors) const override { exchange_.Save(tensors); }
-  Result<void> Load(const data::TensorFile& file) override { return exchange_.Load(file); }
+  void Save(std::vector<data::Tensor>& tensors) const override { sum_.Save(tensors); }
+  Result<void> Load(const data::TensorFile& file) override { return sum_.Load(file); }
 
  protected:
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
@@ -41,21 +41,21 @@ class AllReduce final : public Synchronous {
     gradient_.Clear();
     workspace_.step = world_.optimizer.step();
     summed_ = {};
-    exchange_.Begin(gradient_, workspace_.step);
+    sum_.Begin(gradient_, workspace_.step);
     double loss = 0;
     // Where all sum while they compute, all do so in as many parts, though some have no rows.
     const std::size_t parts = sums_ ? options_.accumulate : std::min<std::size_t>(options_.accumulate, mine.rows);
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
       TRY(model.Reserve(last - first, workspace_));
-      if (part + 1 == parts) workspace_.finished = [&](std::size_t block) { exchange_.Finished(gradient_, block); };
+      if (part + 1 == parts) workspace_.finished = [&](std::size_t block) { sum_.Finished(gradient_, block); };
       loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, gradient_,
                                     scores.subspan(first * model.scores(), (last - first) * model.scores()));
       workspace_.finished = nullptr;
     }
     const auto computed = world_.clock.Now();
     TRY(summed_);
-    TRY(exchange_.Finish(gradient_, world_.parameters));
+    TRY(sum_.Finish(gradient_, world_.parameters));
     TRY(MakeRoom());
     const auto exchanged = world_.clock.Now();
     model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
@@ -66,7 +66,7 @@ class AllReduce final : public Synchronous {
     times_.wait += summing;
     CountExchange(computed, exchanged);
     Count(&StepTimes::apply, "apply", exchanged, world_.clock.Now());
-    times_.bytes_dense = exchange_.bytes_dense();
+    times_.bytes_dense = sum_.bytes_dense();
     return loss;
   }
 
@@ -94,7 +94,7 @@ class AllReduce final : public Synchronous {
   }
 
   optimize::Gradient gradient_;
-  Exchange exchange_;
+  GradientSum sum_;
   model::Workspace workspace_;
   bool sums_ = false;      // batch norm, with every gradient
   Result<void> summed_{};  // the first that failed in this update
@@ -104,10 +104,10 @@ class AllReduce final : public Synchronous {
 }  // namespace
 
 Result<SynchronousPtr> MakeInnerAllReduce(const StrategyOptions& options, const Strategy::World& world) {
-  Exchange exchange = TRY(Exchange::Make(options, world.collectives, world.model, world.trace));
+  GradientSum sum = TRY(GradientSum::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
-  exchange.Begin(gradient, world.optimizer.step());
-  return SynchronousPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(exchange)));
+  sum.Begin(gradient, world.optimizer.step());
+  return SynchronousPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(sum)));
 }
 
 Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {

@@ -1,4 +1,4 @@
-#include "strategy/exchange.h"
+#include "strategy/gradient_sum.h"
 
 #include <algorithm>
 #include <numeric>
@@ -53,7 +53,7 @@ fabric::SparseRows RowsOf(const BlockGradient& block) {
 
 }  // namespace
 
-struct Exchange::Inside {
+struct GradientSum::Inside {
   StrategyOptions options;
   fabric::Collectives& collectives;
   base::Trace* const trace;
@@ -218,22 +218,22 @@ struct Exchange::Inside {
   }
 };
 
-Exchange::Exchange(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
-Exchange::Exchange(Exchange&&) noexcept = default;
-Exchange::~Exchange() = default;
+GradientSum::GradientSum(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+GradientSum::GradientSum(GradientSum&&) noexcept = default;
+GradientSum::~GradientSum() = default;
 
-Result<Exchange> Exchange::Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                                const model::Model& model, base::Trace* trace) {
+Result<GradientSum> GradientSum::Make(const StrategyOptions& options, fabric::Collectives& collectives,
+                                      const model::Model& model, base::Trace* trace) {
   if (options.codec != "power") TRY(MakeCodec(options));  // refuses what cannot be
   auto inside = std::make_unique<Inside>(options, collectives, model, trace);
   const bool codec = options.codec != "none" && options.codec != "power";
   for (const optimize::Block& block : inside->shapes)
     if (codec && !options.whole && block.most_rows > block.rows)
       return Error{Code::kInvalid, Str("--codec ", options.codec, " needs --split rows for a model that grows")};
-  return Exchange(std::move(inside));
+  return GradientSum(std::move(inside));
 }
 
-void Exchange::Begin(optimize::Gradient& gradient, std::uint64_t step) {
+void GradientSum::Begin(optimize::Gradient& gradient, std::uint64_t step) {
   if (!inside_->planned) CHECK(inside_->Plan(gradient).ok());  // the codec was made once before
   inside_->step = step;
   inside_->plain = step < inside_->options.warm_start;
@@ -244,7 +244,7 @@ void Exchange::Begin(optimize::Gradient& gradient, std::uint64_t step) {
   for (std::size_t b = 0; b < gradient.blocks.size(); ++b) gradient.blocks[b].WantFactors(inside_->as_factors[b]);
 }
 
-void Exchange::Finished(optimize::Gradient& gradient, std::size_t block) {
+void GradientSum::Finished(optimize::Gradient& gradient, std::size_t block) {
   Inside& in = *inside_;
   if (!in.options.overlap || in.bucket_of[block] == in.shapes.size()) return;
   Bucket& bucket = in.buckets[in.bucket_of[block]];
@@ -252,7 +252,7 @@ void Exchange::Finished(optimize::Gradient& gradient, std::size_t block) {
   if (--bucket.unfinished == 0 && &bucket != &in.buckets.back()) in.Start(bucket, gradient);
 }
 
-Result<void> Exchange::Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters) {
+Result<void> GradientSum::Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters) {
   Inside& in = *inside_;
   for (Bucket& bucket : in.buckets)
     if (bucket.pending) TRY(in.collectives.Wait(*bucket.pending));
@@ -268,9 +268,9 @@ Result<void> Exchange::Finish(optimize::Gradient& gradient, const optimize::Para
   return {};
 }
 
-std::uint64_t Exchange::bytes_dense() const { return inside_->bytes_dense; }
+std::uint64_t GradientSum::bytes_dense() const { return inside_->bytes_dense; }
 
-void Exchange::Save(std::vector<data::Tensor>& tensors) const {
+void GradientSum::Save(std::vector<data::Tensor>& tensors) const {
   const auto add = [&](std::string name, std::span<const float> values) {
     if (!values.empty())
       tensors.push_back({std::move(name), data::DType::kF32, {values.size()}, std::as_bytes(values)});
@@ -292,7 +292,7 @@ void Exchange::Save(std::vector<data::Tensor>& tensors) const {
     if (in.rows_compressed[b]) add(Str("residual.rows.", b), in.rows_compressed[b]->residual());
 }
 
-Result<void> Exchange::Load(const data::TensorFile& file) {
+Result<void> GradientSum::Load(const data::TensorFile& file) {
   Inside& in = *inside_;
   CHECK(in.planned);
   for (std::size_t i = 0; i < in.buckets.size(); ++i) {

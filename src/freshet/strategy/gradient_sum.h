@@ -13,12 +13,12 @@ namespace freshet::strategy {
 //
 // All workers make the same calls. Begin, then Finished for blocks as they are finished (none if a worker has no rows),
 // then Finish.
-class Exchange {
+class GradientSum {
  public:
-  static Result<Exchange> Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                               const model::Model& model, base::Trace* trace = nullptr);
-  Exchange(Exchange&&) noexcept;
-  ~Exchange();
+  static Result<GradientSum> Make(const StrategyOptions& options, fabric::Collectives& collectives,
+                                  const model::Model& model, base::Trace* trace = nullptr);
+  GradientSum(GradientSum&&) noexcept;
+  ~GradientSum();
 
   // Updates before step `warm_start` travel uncompressed.
   void Begin(optimize::Gradient& gradient, std::uint64_t step);
@@ -33,7 +33,7 @@ class Exchange {
 
  private:
   struct Inside;
-  explicit Exchange(std::unique_ptr<Inside> inside);
+  explicit GradientSum(std::unique_ptr<Inside> inside);
   std::unique_ptr<Inside> inside_;
 };
 
