@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/option.h"
 #include "base/stoppable_files.h"
 #include "model/short_waits/short_waits.h"
 #include "results.h"
@@ -104,7 +105,7 @@ Result<void> Run(Door& door, std::vector<std::string> arguments) {
 }  // namespace
 
 void WriteError(std::string_view line) {
-  const std::string text = Str(line, "\n");
+  const std::string text = ShowOptions(line, "--") + "\n";
   (void)!write(2, text.data(), text.size());
 }
 

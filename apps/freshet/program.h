@@ -10,7 +10,7 @@ namespace freshet::cli {
 // what freshet-mpi has and freshet has not.
 int RunProgram(int argc, char** argv, ConnectMpi connect_mpi = {});
 
-// One line to standard error.
+// One line to standard error, with options named as flags.
 void WriteError(std::string_view line);
 
 }  // namespace freshet::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/cores.h"
+#include "base/option.h"
 
 namespace freshet::cli {
 
@@ -38,7 +39,7 @@ std::string VersionText(const Door& door) {
 
 Result<void> Print(base::Files& files, std::string_view text) {
   const auto out = TRY(files.Create("-"));
-  return out->Write(text);
+  return out->Write(ShowOptions(text, "--"));
 }
 
 Result<void> CheckPlaceFor(const base::Files& files, const std::string& path) {

@@ -60,7 +60,8 @@ std::string VersionText(const Door& door);
 std::string ProgramVersion();
 std::string ProgramCommit();
 
-// Prints results: text to standard output, wholly or with an error (a full disk, a closed pipe).
+// Prints results: text to standard output, wholly or with an error (a full disk, a closed pipe). Options are named as
+// flags.
 Result<void> Print(base::Files& files, std::string_view text);
 
 // kNotFound when the directory of a file to be written is not there, kInvalid when the file is a directory: better

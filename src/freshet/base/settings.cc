@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/option.h"
 #include "base/toml.h"
 
 namespace freshet::base {
@@ -32,10 +33,11 @@ std::string TomlString(const std::string& text) {
 }
 
 // The value of a setting as TOML.
-std::string Render(const Settings::Target& target) {
+std::string Render(const Settings::Target& target, const Settings::Traits& traits) {
   return std::visit(
       Overloaded{[](const bool* v) { return Str(*v); }, [](const std::string* v) { return TomlString(*v); },
-                 [](const std::vector<std::string>* v) {
+                 [&](const std::vector<std::string>* v) {
+                   if (traits.commas) return TomlString(Join(*v, ","));
                    std::vector<std::string> parts;
                    for (const std::string& one : *v) parts.push_back(TomlString(one));
                    return Str("[", Join(parts, ", "), "]");
@@ -70,7 +72,8 @@ std::string_view Noun(const Settings::Target& target) {
 
 void Settings::Add(std::string name, Target target, std::string help, Traits traits) {
   CHECK(Find(name) == nullptr);
-  settings_.push_back({std::move(name), group_, std::move(help), Render(target), target, std::move(traits)});
+  std::string initial = Render(target, traits);
+  settings_.push_back({std::move(name), group_, std::move(help), std::move(initial), target, std::move(traits)});
 }
 
 Settings::Setting* Settings::Find(std::string_view name) {
@@ -88,35 +91,55 @@ bool Settings::Given(std::string_view name) const {
   return std::any_of(settings_.begin(), settings_.end(), [&](const Setting& s) { return s.name == name && s.given; });
 }
 
+std::set<std::string, std::less<>> Settings::Given() const {
+  std::set<std::string, std::less<>> names;
+  for (const Setting& setting : settings_)
+    if (setting.given) names.insert(setting.name);
+  return names;
+}
+
 std::string Settings::Unknown(std::string_view what, std::string_view name) const {
   std::vector<std::string> names;
   for (const Setting& setting : settings_) names.push_back(setting.name);
   const std::string nearest = Nearest(name, names);
-  const std::string hint = nearest.empty() ? "see --help" : Str("did you mean '", nearest, "'?");
+  const std::string hint = nearest.empty() ? Str("see ", Option("help")) : Str("did you mean '", nearest, "'?");
   return Str(what, " '", name, "' is unknown; ", hint);
 }
 
-std::string Settings::Set(Setting& setting, std::string_view text) {
+std::string Settings::Refuse(const Setting& setting, std::string_view found, std::string_view wanted) {
+  return Str(Option(setting.name), ": found ", Quoted(found), ", expected ", wanted);
+}
+
+std::string Settings::CheckText(const Setting& setting, std::string_view text) {
   const auto& traits = setting.traits;
-  const auto refuse = [&](std::string_view wanted) {
-    return Str("--", setting.name, ": found ", Quoted(text), ", expected ", wanted);
-  };
   const bool file = !traits.or_file.empty() && text.ends_with(traits.or_file);
-  if (!traits.choices.empty() && !file &&
-      std::find(traits.choices.begin(), traits.choices.end(), text) == traits.choices.end())
-    return refuse(Str("one of ", Join(traits.choices, ", "), traits.or_file.empty() ? "" : " or a file ending in ",
-                      traits.or_file));
-  const auto in_range = [&](auto* target, auto value) -> std::string {
-    if (static_cast<double>(value) < traits.least || static_cast<double>(value) > traits.most) {
-      if (traits.most >= 1e300) return refuse(Str(Noun(setting.target), " of at least ", traits.least));
-      return refuse(Str(Noun(setting.target), " from ", traits.least, " to ", traits.most));
-    }
-    *target = value;
+  if (traits.choices.empty() || file ||
+      std::find(traits.choices.begin(), traits.choices.end(), text) != traits.choices.end())
     return "";
+  return Refuse(setting, text,
+                Str("one of ", Join(traits.choices, ", "), traits.or_file.empty() ? "" : " or a file ending in ",
+                    traits.or_file));
+}
+
+std::string Settings::CheckNumber(const Setting& setting, std::string_view found, double value) {
+  const auto& traits = setting.traits;
+  if (!std::isfinite(value)) return Refuse(setting, found, "a number");
+  if (value >= traits.least && value <= traits.most) return "";
+  if (traits.most >= 1e300) return Refuse(setting, found, Str(Noun(setting.target), " of at least ", traits.least));
+  return Refuse(setting, found, Str(Noun(setting.target), " from ", traits.least, " to ", traits.most));
+}
+
+std::string Settings::Set(Setting& setting, std::string_view text) {
+  const std::string wrong = CheckText(setting, text);
+  if (!wrong.empty()) return wrong;
+  const auto in_range = [&](auto* target, auto value) {
+    std::string out_of_range = CheckNumber(setting, text, static_cast<double>(value));
+    if (out_of_range.empty()) *target = value;
+    return out_of_range;
   };
   setting.given = true;
   return std::visit(Overloaded{[&](bool* target) -> std::string {
-                                 if (text != "true" && text != "false") return refuse("true or false");
+                                 if (text != "true" && text != "false") return Refuse(setting, text, "true or false");
                                  *target = text == "true";
                                  return "";
                                },
@@ -125,20 +148,33 @@ std::string Settings::Set(Setting& setting, std::string_view text) {
                                  return "";
                                },
                                [&](std::vector<std::string>* target) -> std::string {
-                                 target->emplace_back(text);
+                                 if (!setting.traits.commas) return target->emplace_back(text), "";
+                                 target->clear();
+                                 if (text.empty()) return "";
+                                 for (const std::string_view part : Split(text, ',')) target->emplace_back(Trim(part));
                                  return "";
-                               },
-                               [&](double* target) -> std::string {
-                                 double value = 0;
-                                 if (!Number(text, value) || !std::isfinite(value)) return refuse("a number");
-                                 return in_range(target, value);
                                },
                                [&](auto* target) -> std::string {
                                  std::remove_pointer_t<decltype(target)> value{};
-                                 if (!Number(text, value)) return refuse(Noun(setting.target));
+                                 if (!Number(text, value)) return Refuse(setting, text, Noun(setting.target));
                                  return in_range(target, value);
                                }},
                     setting.target);
+}
+
+Result<void> Settings::Check() const {
+  std::vector<std::string> mistakes;
+  for (const Setting& setting : settings_) {
+    std::string wrong =
+        std::visit(Overloaded{[](const bool*) { return std::string(); },
+                              [&](const std::string* v) { return CheckText(setting, *v); },
+                              [](const std::vector<std::string>*) { return std::string(); },
+                              [&](const auto* v) { return CheckNumber(setting, Str(*v), static_cast<double>(*v)); }},
+                   setting.target);
+    if (!wrong.empty()) mistakes.push_back(std::move(wrong));
+  }
+  if (!mistakes.empty()) return Error{Code::kInvalid, Join(mistakes, "\n")};
+  return {};
 }
 
 void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes) {
@@ -176,7 +212,7 @@ void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::
       if (!wrong.empty()) mistakes.push_back(place + wrong);
     };
     if (const auto* array = node.as_array()) {
-      if (!std::holds_alternative<std::vector<std::string>*>(setting->target)) {
+      if (setting->traits.commas || !std::holds_alternative<std::vector<std::string>*>(setting->target)) {
         mistakes.push_back(Str(place, name, ": expected ", Noun(setting->target), ", found a list"));
         continue;
       }
@@ -234,7 +270,7 @@ Result<void> Settings::Parse(const std::vector<std::string>& arguments, Files& f
     } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
       flags.push_back({setting, arguments[++i]});
     } else {
-      mistakes.push_back(Str("--", setting->name, ": expected ", Noun(setting->target), " after it"));
+      mistakes.push_back(Str(Option(setting->name), ": expected ", Noun(setting->target), " after it"));
     }
   }
   for (const Flag& flag : flags)
@@ -257,34 +293,36 @@ std::string Settings::Effective() const {
   std::string out;
   for (const Setting& setting : settings_)
     if (setting.name != "config" && setting.name != "help")
-      out += Str(setting.name, " = ", Render(setting.target), "\n");
+      out += Str(setting.name, " = ", Render(setting.target, setting.traits), "\n");
   return out;
 }
 
 std::string Settings::Help() const {
-  std::string out, group;
-  for (const Setting& setting : settings_) {
-    if (setting.group != group) {
-      group = setting.group;
-      out += Str("\n", group, ":\n");
-    }
-    std::string left = setting.traits.letter ? Str("  -", setting.traits.letter, ", --") : "      --";
-    left += setting.name;
-    if (!std::holds_alternative<bool*>(setting.target))
-      left += Str(" ", setting.traits.value.empty() ? "X" : setting.traits.value);
-    left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
-    out += left + setting.help;
-    if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));
-    if (!setting.traits.or_file.empty()) out += Str(", or a ", setting.traits.or_file, " file");
-    if (!setting.traits.otherwise.empty()) {
-      out += Str(" [", setting.traits.otherwise, "]\n");
-      continue;
-    }
-    const bool plain = setting.initial == "\"\"" || setting.initial == "[]" || setting.initial == "false";
-    if (!plain) out += Str(" [", setting.initial, "]");
-    out += "\n";
+  std::vector<std::string> groups;  // in the order in which they began
+  for (const Setting& setting : settings_)
+    if (std::find(groups.begin(), groups.end(), setting.group) == groups.end()) groups.push_back(setting.group);
+  std::string out;
+  for (const std::string& group : groups) {
+    out += Str("\n", group, ":\n");
+    for (const Setting& setting : settings_)
+      if (setting.group == group) out += HelpOf(setting);
   }
   return out;
+}
+
+std::string Settings::HelpOf(const Setting& setting) {
+  std::string out = setting.traits.letter ? Str("  -", setting.traits.letter, ", --") : "      --";
+  out += setting.name;
+  if (!std::holds_alternative<bool*>(setting.target))
+    out += Str(" ", setting.traits.value.empty() ? "X" : setting.traits.value);
+  out.resize(std::max<std::size_t>(out.size() + 2, 30), ' ');
+  out += setting.help;
+  if (!setting.traits.choices.empty()) out += Str(": ", Join(setting.traits.choices, ", "));
+  if (!setting.traits.or_file.empty()) out += Str(", or a ", setting.traits.or_file, " file");
+  if (!setting.traits.otherwise.empty()) return Str(out, " [", setting.traits.otherwise, "]\n");
+  const bool plain = setting.initial == "\"\"" || setting.initial == "[]" || setting.initial == "false";
+  if (!plain) out += Str(" [", setting.initial, "]");
+  return out + "\n";
 }
 
 }  // namespace freshet::base

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,6 +32,7 @@ class Settings {
     std::vector<std::string> choices = {};  // allowed texts, when only some are
     std::string or_file = {};               // and, besides those, paths with this ending
     double least = -1e300, most = 1e300;    // allowed numbers
+    bool commas = false;                    // a list is given as one text, its parts between commas
     bool positional = false;                // also takes the arguments that belong to no flag
     std::string otherwise = {};             // what holds unless it is given, when that is not what the variable says
   };
@@ -47,10 +49,14 @@ class Settings {
 
   // What is in force now, as TOML that Parse would take.
   std::string Effective() const;
-  // The flags, group by group, one per line with its default.
+  // The flags, group by group, one per line with its default. A group may be gone on with after another.
   std::string Help() const;
   // Was it given, by flag or file, or is it still the default?
   bool Given(std::string_view name) const;
+  std::set<std::string, std::less<>> Given() const;  // the names of all that were
+  // Could the variables have been given as they are? kInvalid with one line per mistake. For those whose variables were
+  // set by a program rather than by Parse.
+  Result<void> Check() const;
 
  private:
   struct Setting {
@@ -59,9 +65,13 @@ class Settings {
     Traits traits;
     bool given = false;
   };
+  static std::string HelpOf(const Setting& setting);
   Setting* Find(std::string_view name);
   Setting* FindLetter(char letter);
   std::string Unknown(std::string_view what, std::string_view name) const;
+  static std::string Refuse(const Setting& setting, std::string_view found, std::string_view wanted);
+  static std::string CheckNumber(const Setting& setting, std::string_view found, double value);
+  static std::string CheckText(const Setting& setting, std::string_view text);
   std::string Set(Setting& setting, std::string_view text);  // "" or what is wrong
   void LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "base/scratch_testing.h"
 
@@ -36,7 +37,11 @@ struct Example {
     settings.Add("data", &data, "files", {.letter = 'd', .value = "FILE", .positional = true});
     settings.Add("config", &config, "a TOML file", {.value = "FILE"});
   }
-  Result<void> Parse(const std::vector<std::string>& arguments) { return settings.Parse(arguments, files); }
+  Result<void> Parse(const std::vector<std::string>& arguments) {
+    auto parsed = settings.Parse(arguments, files);
+    if (parsed.ok()) return parsed;
+    return Error{parsed.error().code, ShowOptions(parsed.error().text, "--")};
+  }
   PosixFiles files;
 };
 
@@ -183,6 +188,58 @@ TEST(Settings, EffectiveParsesToTheSameSettings) {
     ASSERT_EQ(back.seed, e.seed);
     ASSERT_EQ(back.data, e.data);
   }
+}
+
+TEST(Settings, AListMayBeOneTextWithCommas) {
+  const ScratchDirectory scratch;
+  Settings settings;
+  PosixFiles files;
+  std::vector<std::string> columns;
+  std::string config;
+  settings.Add("columns", &columns, "which", {.value = "A,B", .commas = true});
+  settings.Add("config", &config, "a TOML file", {.value = "FILE"});
+  EXPECT_EQ(settings.Effective(), "columns = \"\"\n");
+  ASSERT_TRUE(settings.Parse({"--columns", "x", "--columns", "a, b,c"}, files).ok());  // the last one counts
+  EXPECT_EQ(columns, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(settings.Effective(), "columns = \"a,b,c\"\n");
+  EXPECT_TRUE(settings.Parse({"--columns", ""}, files).ok());
+  EXPECT_TRUE(columns.empty());
+  EXPECT_FALSE(settings.Parse({"--config", scratch.Write("c.toml", "columns = [\"a\"]\n")}, files).ok());
+}
+
+TEST(Settings, VariablesThatAProgramSetAreCheckedLikeFlags) {
+  Example e;
+  EXPECT_TRUE(e.settings.Check().ok());
+  e.epochs = 0;
+  e.rate = std::nan("");
+  e.loss = "log";
+  const auto checked = e.settings.Check();
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().code, Code::kInvalid);
+  EXPECT_EQ(ShowOptions(checked.error().text),
+            "epochs: found '0', expected a whole number from 1 to 100\n"
+            "rate: found 'nan', expected a number\n"
+            "loss: found 'log', expected one of auto, hinge, squared");
+}
+
+TEST(Settings, SayWhichOfThemWereGiven) {
+  Example e;
+  ASSERT_TRUE(e.Parse({"--epochs", "1", "-o", "m"}).ok());  // 1 is what it was before
+  EXPECT_EQ(e.settings.Given(), (std::set<std::string, std::less<>>{"epochs", "out"}));
+}
+
+TEST(Settings, HelpShowsAGroupOnceWhereverItWasGoneOnWith) {
+  Settings settings;
+  bool a = false, b = false, c = false;
+  settings.Group("First");
+  settings.Add("a", &a, "one");
+  settings.Group("Second");
+  settings.Add("b", &b, "two");
+  settings.Group("First");
+  settings.Add("c", &c, "three");
+  const std::string help = settings.Help();
+  EXPECT_LT(help.find("three"), help.find("Second:"));
+  EXPECT_EQ(help.find("First:"), help.rfind("First:"));
 }
 
 TEST(Settings, HelpShowsWhatHoldsUnlessAFlagIsGivenWhereThatIsNotItsVariable) {
