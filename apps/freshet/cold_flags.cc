@@ -111,10 +111,10 @@ Result<model::TrainedModel> ColdFlags::Make(base::Files& files, base::Log& log, 
   learning.loss = loss;
   if (loss == "auto" && kind != "factorization")
     learning.loss = std::count(classes.begin(), classes.end(), ',') > 1 ? "softmax" : "logistic";
-  InputFlags input;
+  data::Input input;
   TRY(learning.ChooseTask(files, input));
   data::Description description;
-  description.labels.kind = input.input.task;
+  description.labels.kind = input.options.task;
   if (kind == "factorization") {
     description.format = "ratings";
     description.delimiter = "::";

@@ -4,8 +4,9 @@
 
 #include "data/cache.h"
 #include "data/drive.h"
+#include "data/open.h"
 #include "data_verbs.h"
-#include "input_flags.h"
+#include "notes.h"
 #include "results.h"
 
 namespace freshet::cli {
@@ -47,7 +48,7 @@ Result<void> AppendLibsvm(const data::Description& description, const data::Batc
 }
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   std::string to = "cache", out;
   int threads = 0;
   bool json = false;
@@ -57,16 +58,16 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("out", &out, "where it goes", {.letter = 'o', .value = "FILE"});
   settings.Add("json", &json, "what was written as one JSON object");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
-  input.Register(settings, InputFlags::Use::kTraining);
+  input.Register(settings, data::Input::Use::kTraining);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (out.empty()) return Error{Code::kInvalid, "no output: name it with -o FILE"};
   TRY(CheckPlaceFor(door.files, out));
   base::ThreadPool pool(Threads(threads));
   const base::Env env = door.env(pool);
   data::Description description;
-  input.reader.stop = &door.stop;
-  const auto source = TRY(input.Open(env, description));
-  TRY(input.FindAllClasses(env, description));
+  input.stop = &door.stop;
+  const auto source = TRY(data::Open(env, input, description));
+  TRY(data::FindAllClasses(env, input, description));
   ShowNotes(description);
   std::uint64_t count = 0;
   const auto drive = [&](const auto& take) {
@@ -95,7 +96,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!json) return {};
   nlohmann::ordered_json wrote = {{"schema", 1}, {"out", out}, {"to", to}};
   wrote["rows"] = count;
-  wrote["bad_rows"] = BadRows(*source);
+  wrote["bad_rows"] = source->bad_rows();
   if (!description.notes.empty()) wrote["notes"] = description.notes;
   return Print(door.files, JsonLine(wrote));
 }

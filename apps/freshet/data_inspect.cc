@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/drive.h"
+#include "data/open.h"
 #include "data_verbs.h"
-#include "input_flags.h"
 #include "results.h"
 
 namespace freshet::cli {
@@ -21,21 +21,21 @@ std::string FormatText(const data::Description& description) {
 }
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   bool json = false;
   int threads = 0;
   base::Settings settings;
-  input.reader.labelled = false;
+  input.labelled = false;
   settings.Group("What");
   settings.Add("json", &json, "as one JSON object");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
-  input.Register(settings, InputFlags::Use::kTraining);
+  input.Register(settings, data::Input::Use::kTraining);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  if (!settings.Given("max-bad-rows")) input.reader.max_bad_rows = UINT64_MAX;  // looking, not using: count them all
+  if (!settings.Given("max-bad-rows")) input.max_bad_rows = UINT64_MAX;  // looking, not using: count them all
   base::ThreadPool pool(Threads(threads));
   const base::Env env = door.env(pool);
   data::Description description;
-  const auto source = TRY(input.Open(env, description));
+  const auto source = TRY(data::Open(env, input, description));
   std::uint64_t rows = 0, entries = 0, features = 0;
   std::map<float, std::uint64_t> labels;
   constexpr std::size_t kMostLabels = 1000;
@@ -61,7 +61,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   nlohmann::ordered_json out;
   out["schema"] = 1;
   out["rows"] = rows;
-  out["bad_rows"] = BadRows(*source);
+  out["bad_rows"] = source->bad_rows();
   out["features"] = features;
   out["entries_per_row"] = rows == 0 ? 0.0 : static_cast<double>(entries) / static_cast<double>(rows);
   out["input"] = nlohmann::ordered_json::parse(description.ToJson());
@@ -74,7 +74,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (json) return Print(door.files, JsonLine(out));
   std::string text = Str("format    ", FormatText(description), "\n");
   text += Str("rows      ", Grouped(rows),
-              BadRows(*source) > 0 ? Str(", and ", Grouped(BadRows(*source)), " that are malformed") : "", "\n");
+              source->bad_rows() > 0 ? Str(", and ", Grouped(source->bad_rows()), " that are malformed") : "", "\n");
   text += Str("features  ", Grouped(features), ", ", Fixed(out["entries_per_row"].get<double>(), 1), " a row",
               description.dense ? " (dense)" : "", "\n");
   for (const auto& column : description.columns)

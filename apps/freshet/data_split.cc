@@ -2,15 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/open.h"
 #include "data_verbs.h"
-#include "input_flags.h"
 #include "results.h"
 
 namespace freshet::cli {
 namespace {
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   data::SplitOptions options;
   bool json = false;
   base::Settings settings;
@@ -23,17 +23,16 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("shuffle", &options.shuffle, "mix the order of the rows");
   settings.Add("json", &json, "what was written as one JSON object");
   settings.Add("seed", &options.seed, "of the random choice", {.value = "N"});
-  input.Register(settings, InputFlags::Use::kTraining);
+  input.Register(settings, data::Input::Use::kTraining);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (options.train_path.empty() || options.test_path.empty())
     return Error{Code::kInvalid, "name both outputs: --train FILE --test FILE"};
   TRY(CheckPlaceFor(door.files, options.train_path));
   TRY(CheckPlaceFor(door.files, options.test_path));
-  input.Settle();
-  options.paths = input.data;
+  options.paths = input.paths;
   options.stop = &door.stop;
   base::ThreadPool pool(Threads(0));
-  const auto counts = TRY(data::SplitFiles(door.env(pool), options, input.input));
+  const auto counts = TRY(data::SplitFiles(door.env(pool), options, input.options));
   if (json)
     return Print(door.files, JsonLine({{"schema", 1},
                                        {"train", {{"out", options.train_path}, {"rows", counts.train}}},

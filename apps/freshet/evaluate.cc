@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "input_flags.h"
+#include "data/open.h"
 #include "model/model_file.h"
 #include "results.h"
 #include "train/evaluate.h"
@@ -10,7 +10,7 @@ namespace freshet::cli {
 namespace {
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   std::string model_path, config;
   int threads = 0;
   bool json = false;
@@ -20,7 +20,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("json", &json, "results as one JSON object");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
-  input.Register(settings, InputFlags::Use::kScoring);
+  input.Register(settings, data::Input::Use::kScoring);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (model_path.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
 
@@ -28,16 +28,16 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const base::Env env = door.env(pool);
   optimize::HeapMemory memory;
   auto trained = TRY(model::LoadModel(door.files, model_path, memory));
-  input.reader.grow = false;
-  input.reader.labelled = !trained.model->traits().answers_clusters;
-  const auto source = TRY(input.Open(env, trained.description));
+  input.grow = false;
+  input.labelled = !trained.model->traits().answers_clusters;
+  const auto source = TRY(data::Open(env, input, trained.description));
   const auto evaluation =
       TRY(train::Evaluate(env, *trained.model, trained.parameters, trained.description, *source, &door.stop));
-  if (evaluation.rows() == 0) return Error{Code::kBadInput, Str(Join(input.data, ", "), ": no rows to evaluate on")};
+  if (evaluation.rows() == 0) return Error{Code::kBadInput, Str(Join(input.paths, ", "), ": no rows to evaluate on")};
   if (!json) return Print(door.files, ToText(evaluation, *trained.model) + "\n");
   auto out = ToJson(evaluation, *trained.model);
   out["schema"] = 1;
-  out["bad_rows"] = BadRows(*source);
+  out["bad_rows"] = source->bad_rows();
   return Print(door.files, out.dump() + "\n");
 }
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/beneath.h"
-#include "input_flags.h"
+#include "data/open.h"
 #include "model/model_file.h"
 #include "model/network/description.h"
 #include "model/onnx/outside.h"
@@ -79,15 +79,15 @@ data::Description PlainDescription(const model::network::Shape& input) {
 Result<data::Description> DescriptionLike(Door& door, const ImportFlags& flags, const data::Labels& labels,
                                           const data::Description& plain) {
   base::ThreadPool pool(1);
-  InputFlags input;
-  input.data = {flags.like};
-  input.input.format = flags.format;
-  input.input.label = flags.label;
-  input.input.standardise = false;
-  input.input.task = labels.kind;
-  input.classes = Join(labels.names, ",");
+  data::Input input;
+  input.paths = {flags.like};
+  input.options.format = flags.format;
+  input.options.label = flags.label;
+  input.options.standardise = false;
+  input.options.task = labels.kind;
+  input.options.classes = labels.names;
   data::Description description;
-  TRY(input.Open(door.env(pool), description));
+  TRY(data::Open(door.env(pool), input, description));
   const bool same_image = plain.shape.empty() || description.shape.empty() || plain.shape == description.shape;
   if (!description.dense || description.features != plain.features || !same_image)
     return Error{

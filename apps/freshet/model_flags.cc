@@ -84,32 +84,32 @@ bool ModelFlags::IsNetwork() const {
          std::any_of(zoo.begin(), zoo.end(), [&](const auto& entry) { return entry.name == model; });
 }
 
-Result<void> ModelFlags::ChooseTask(base::Files& files, InputFlags& input) {
+Result<void> ModelFlags::ChooseTask(base::Files& files, data::Input& input) {
   if (model.ends_with(".toml")) network = TRY(base::ReadAll(files, model));
   const auto is_text = [](const std::string& path) { return path.ends_with(".txt"); };
-  if (model == "char-lstm" && input.input.format == "auto" &&
-      std::all_of(input.data.begin(), input.data.end(), is_text))
-    input.input.format = data::kTextFormat;
+  if (model == "char-lstm" && input.options.format == "auto" &&
+      std::all_of(input.paths.begin(), input.paths.end(), is_text))
+    input.options.format = data::kTextFormat;
   if (IsNetwork() && optimizer == "lbfgs") return Error{Code::kInvalid, "--optimizer lbfgs does not go with networks"};
   if (model == "autoencoder") {
-    input.reader.labelled = false;
-    input.input.task = data::Labels::Kind::kReal;
+    input.labelled = false;
+    input.options.task = data::Labels::Kind::kReal;
     if (loss != "auto" && loss != "squared")
       return Error{Code::kInvalid, "--model autoencoder goes with --loss squared only"};
     return {};
   }
   if (model == "kmeans" || model == "factorization") {
     if (optimizer == "lbfgs") return Error{Code::kInvalid, Str("--optimizer lbfgs does not go with --model ", model)};
-    if (model == "kmeans") input.reader.labelled = false;
-    input.input.task = data::Labels::Kind::kReal;
+    if (model == "kmeans") input.labelled = false;
+    input.options.task = data::Labels::Kind::kReal;
     if (loss != "auto" && loss != "squared")
       return Error{Code::kInvalid, Str("--model ", model, " goes with --loss squared only")};
     return {};
   }
-  if (loss != "auto") input.input.task = TRY(model::FindLoss(loss))->task();
+  if (loss != "auto") input.options.task = TRY(model::FindLoss(loss))->task();
   if (model == "fm" && loss == "softmax")
     return Error{Code::kInvalid, "--model fm goes with logistic, hinge or squared loss"};
-  input.input.joint_ids = model == "fm";
+  input.options.joint_ids = model == "fm";
   return {};
 }
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "data/description.h"
-#include "input_flags.h"
+#include "data/open.h"
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
@@ -31,7 +31,7 @@ struct ModelFlags {
   bool IsNetwork() const;
   // Reads the file of a network, and settles what the labels must be for this model and loss, as far as the user has
   // said; to be called before the data is opened.
-  Result<void> ChooseTask(base::Files& files, InputFlags& input);
+  Result<void> ChooseTask(base::Files& files, data::Input& input);
   // Replaces every "auto" but the schedule's, and unset numbers, by what will be used, so that the effective
   // configuration says it all.
   void SettleDefaults(const data::Description& description);

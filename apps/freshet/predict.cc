@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/drive.h"
+#include "data/open.h"
 #include "data/standardise.h"
-#include "input_flags.h"
 #include "model/model_file.h"
 #include "model/slices.h"
 #include "results.h"
@@ -54,7 +54,7 @@ void AppendJson(const model::TrainedModel& trained, std::span<float> scores, std
 }
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   std::string model_path, out_path = "-", config;
   int threads = 0;
   bool probabilities = false, plain_scores = false, json = false;
@@ -67,7 +67,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("json", &json, "one JSON object a row: score and label");
   settings.Add("threads", &threads, "threads (0: every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
-  input.Register(settings, InputFlags::Use::kScoring);
+  input.Register(settings, data::Input::Use::kScoring);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (plain_scores && (probabilities || json))
     return Error{Code::kInvalid, "--scores goes with neither --probabilities nor --json"};
@@ -80,9 +80,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const base::Env env = door.env(pool);
   optimize::HeapMemory memory;
   auto trained = TRY(model::LoadModel(door.files, model_path, memory));
-  input.reader.grow = false;
-  input.reader.labelled = false;
-  const auto source = TRY(input.Open(env, trained.description));
+  input.grow = false;
+  input.labelled = false;
+  const auto source = TRY(data::Open(env, input, trained.description));
   model::Workspace workspace;
   workspace.threads = env.executor.width();
   workspace.goes_on = [&] { return door.GoOn().ok(); };

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/drive.h"
-#include "input_flags.h"
+#include "data/open.h"
 #include "model/model_file.h"
 #include "model/ratings.h"
 #include "verb.h"
@@ -11,7 +11,7 @@ namespace freshet::cli {
 namespace {
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  InputFlags input;
+  data::Input input;
   std::string model_path, config;
   std::vector<std::string> users;
   std::uint64_t count = 10;
@@ -23,7 +23,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("count", &count, "how many items", {.letter = 'n', .value = "N", .least = 1});
   settings.Add("json", &json, "one JSON object a user");
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
-  input.Register(settings, InputFlags::Use::kScoring);
+  input.Register(settings, data::Input::Use::kScoring);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (model_path.empty()) return Error{Code::kInvalid, "no model: name it with -i FILE"};
   if (users.empty()) return Error{Code::kInvalid, "no user: name one with --user ID"};
@@ -51,10 +51,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   for (const auto& [user, item] : trained.rated.pairs())
     for (std::size_t u = 0; u < numbers.size(); ++u)
       if (user == numbers[u]) seen[u].push_back(item);
-  if (!input.data.empty()) {
-    input.reader.grow = false;
-    input.reader.labelled = false;
-    const auto source = TRY(input.Open(env, trained.description));
+  if (!input.paths.empty()) {
+    input.grow = false;
+    input.labelled = false;
+    const auto source = TRY(data::Open(env, input, trained.description));
     TRY(data::DriveInOrder(executor, *source, [&](data::Rows& rows) -> Result<void> {
       for (std::size_t r = 0; r < rows.size(); ++r)
         for (std::size_t u = 0; u < numbers.size(); ++u)

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "chart.h"
+#include "data/open.h"
 #include "deploy/recipe.h"
 #include "deploy/replay_tune.h"
 #include "deploy_flags.h"
-#include "input_flags.h"
 #include "model_flags.h"
 #include "replay_view.h"
 #include "verb.h"
@@ -15,7 +15,7 @@ namespace {
 using deploy::Method;
 
 struct ReplayFlags {
-  InputFlags input;
+  data::Input input;
   ModelFlags learning{ModelFlags::Use::kReplay};
   deploy::ReplayOptions replay;
   std::string method, compare = "baseline,baseline+,velox,continuous,static";
@@ -40,7 +40,7 @@ void ReplayFlags::Register(base::Settings& settings) {
   settings.Add("quiet", &quiet, "no progress");
   settings.Add("threads", &threads, "runs at once (0: one on every core)", {.value = "N", .least = 0, .most = 1024});
   settings.Add("config", &config, "read settings from this TOML file", {.value = "FILE"});
-  input.Register(settings, InputFlags::Use::kTraining);
+  input.Register(settings, data::Input::Use::kTraining);
   settings.Group("Stream");
   settings.Add("order", &order, "of arrival (auto: ratings by time, others as they come)",
                {.value = "WHICH", .choices = {"auto", "file", "time", "shuffle"}});
@@ -228,8 +228,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::ThreadPool pool(Threads(flags.threads));
   const base::Env env = door.env(pool);
   data::Description description;
-  const auto source = TRY(flags.input.Open(env, description));
-  TRY(flags.input.FindAllClasses(env, description));
+  const auto source = TRY(data::Open(env, flags.input, description));
+  TRY(data::FindAllClasses(env, flags.input, description));
   const deploy::Stream stream = TRY(deploy::Stream::Load(pool, *source, description, &door.stop));
   TRY(Settle(door, settings, flags, stream));
 

@@ -7,6 +7,7 @@
 #include "launcher_watch.h"
 #include "members.h"
 #include "model/model_file.h"
+#include "notes.h"
 #include "results.h"
 #include "train_worker.h"
 #include "verb.h"
@@ -22,7 +23,7 @@ void TrainFlags::Register(base::Settings& settings) {
                {.value = "FILE"});
   settings.Add("json", &json, "results as one JSON object");
   settings.Add("quiet", &quiet, "no progress");
-  input.Register(settings, InputFlags::Use::kTraining);
+  input.Register(settings, data::Input::Use::kTraining);
   settings.Group("Model");
   learning.RegisterModel(settings);
   settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
@@ -240,12 +241,12 @@ std::string Common(const Start& start) {
 }
 
 Result<void> Evaluate(Door& door, const TrainFlags& flags, const base::Env& env, Outcome& outcome) {
-  InputFlags test;
-  test.data = {flags.test};
-  test.reader.grow = false;
-  test.reader.labelled = flags.input.reader.labelled;
-  test.reader.max_bad_rows = flags.input.reader.max_bad_rows;
-  const auto rows = TRY(test.Open(env, outcome.description));
+  data::Input test;
+  test.paths = {flags.test};
+  test.grow = false;
+  test.labelled = flags.input.labelled;
+  test.max_bad_rows = flags.input.max_bad_rows;
+  const auto rows = TRY(data::Open(env, test, outcome.description));
   outcome.test = TRY(train::Evaluate(env, *outcome.model, *outcome.parameters, outcome.description, *rows, &door.stop));
   return {};
 }
@@ -267,7 +268,7 @@ Result<void> CheckTogether(base::Files& files, const TrainFlags& flags) {
   if (split != "bytes" && split != "own") return {};
   if (split == "bytes" && !flags.input.part.empty())
     return Error{Code::kInvalid, "--part and --split bytes both say which part a worker reads; leave one out"};
-  for (const std::string& path : flags.input.reader.paths)
+  for (const std::string& path : flags.input.Resolved())
     if (data::CacheReader::Is(files, path))
       return Error{Code::kInvalid, Str("--split ", split, ": ", path,
                                        " holds rows that were parsed before, which are read as a "
@@ -292,12 +293,12 @@ Result<void> CompareWorkers(Door& door, const TrainFlags& flags, const base::Set
   TRY(AgreeOnSettings(members, "settings", Common(flags, settings)));
   const bool own = flags.workers.own();
   return AgreeOnFiles(members, flags.workers.split == "auto" ? "rows" : flags.workers.split,
-                      own ? std::vector<FileAccount>() : TRY(LookAt(door.files, flags.input.reader.paths)));
+                      own ? std::vector<FileAccount>() : TRY(LookAt(door.files, flags.input.Resolved())));
 }
 
 // Names are numbered while rows are read, and each worker would number those of its own share: all look at theirs
 // first, so that nobody may have one that can be read only once.
-Result<void> CheckNames(base::Files& files, const InputFlags& input, const data::Description& description,
+Result<void> CheckNames(base::Files& files, const data::Input& input, const data::Description& description,
                         Members& members) {
   if (description.dictionaries.empty()) return {};
   const auto once = TRY(members.Tell("inputs that can be read once", input.Once(files)));
@@ -323,7 +324,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (flags.keep_optimizer && flags.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid, "--keep-optimizer: lbfgs sums up nothing that could be gone on with; leave one out"};
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
-  for (const std::string& path : {flags.checkpoint, flags.cache, flags.input.reader.bad_rows_path})
+  for (const std::string& path : {flags.checkpoint, flags.cache, flags.input.bad_rows_path})
     TRY(CheckPlaceFor(door.files, path));
   for (const std::string& path : {flags.out, flags.curve})
     if (speaks) TRY(CheckPlaceFor(door.files, path));
@@ -336,7 +337,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (members != nullptr) TRY(CompareWorkers(door, flags, settings, *members));
   TRY(flags.learning.ChooseTask(door.files, flags.input));
   const bool own = members != nullptr && flags.workers.own();
-  if (own) flags.input.input.others = members;
+  if (own) flags.input.options.others = members;
   Start start{.flags = flags};
   std::optional<model::TrainedModel> earlier;
   if (!flags.from.empty()) {
@@ -351,13 +352,13 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     flags.learning.model = earlier->model->config().kind;
     flags.learning.loss = earlier->model->config().loss;
   }
-  flags.input.reader.stop = &door.stop;
-  auto source = TRY(flags.input.Open(env, start.description));
+  flags.input.stop = &door.stop;
+  auto source = TRY(data::Open(env, flags.input, start.description));
   if (own) TRY(CheckNames(door.files, flags.input, start.description, *members));
-  if (!earlier) TRY(flags.input.FindAllClasses(env, start.description));
+  if (!earlier) TRY(data::FindAllClasses(env, flags.input, start.description));
   if (speaks) ShowNotes(start.description);
   SettleDefaults(flags, settings, start.description);
-  if (flags.learning.IsNetwork() && !earlier) TRY(flags.input.SettleView(env, *source, start.description));
+  if (flags.learning.IsNetwork() && !earlier) TRY(data::SettleView(env, flags.input, *source, start.description));
   if (own && !earlier) TRY(data::AgreeOnView(*members, start.description.view));
   if (!flags.learning.IsNetwork() &&
       (flags.input.crop > 0 || flags.input.mirror || flags.input.subtract_mean != "auto"))
@@ -365,12 +366,12 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   start.config = earlier ? earlier->model->config() : TRY(flags.learning.Config(start.description, door.log));
   if (!earlier) {
     const auto model = TRY(model::Model::Make(start.config));
-    TRY(flags.input.SettleTarget(*source, *model, members, start.description));
+    TRY(data::SettleTarget(flags.input, *source, model->WantsScaledLabels(), members, start.description));
   }
   start.batch = flags.workers.GlobalBatch(flags.batch);
   start.whole = flags.workers.Whole();
   start.fingerprint = Str(Fingerprint(flags, settings), "rows of an update = ", start.batch, "\n");
-  if (!flags.checkpoint.empty() && !own) start.inputs = Account(door.files, flags.input.reader.paths);
+  if (!flags.checkpoint.empty() && !own) start.inputs = Account(door.files, flags.input.Resolved());
   if (members != nullptr) {
     TRY(AgreeOnSettings(*members, "what they begin with", Common(start)));
     if (!start.whole && !own) source = nullptr;  // a worker opens its part of it
@@ -396,7 +397,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (members != nullptr) members->Part();
   if (!speaks) return {};
   if ((outcome.report.rows == 0 && outcome.report.epochs == 0) || outcome.report.progressive.rows() == 0)
-    return Error{Code::kBadInput, Str(Join(flags.input.data, ", "), ": no rows to learn from")};
+    return Error{Code::kBadInput, Str(Join(flags.input.paths, ", "), ": no rows to learn from")};
   if (!flags.out.empty()) {
     TRY(model::SaveModel(door.files, flags.out, *outcome.model, *outcome.parameters, outcome.description,
                          {{"rows", Str(outcome.report.progressive.rows())}, {"epochs", Str(outcome.report.epochs)}},
@@ -427,7 +428,6 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   const LauncherWatch launcher(place.mark);
   door.speaks = place.rank == 0;
   if (flags.workers.own()) flags.input.rank = place.rank;
-  flags.input.Settle();
   TRY(CheckTogether(door.files, flags));
   if (place.size == 1) return Train(door, flags, settings, place, nullptr);
   Members members(TRY(flags.workers.Connect(place, door)));

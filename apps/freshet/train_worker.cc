@@ -56,9 +56,9 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
   const TrainFlags& flags = start.flags;
   Outcome outcome;
   if (source == nullptr) {
-    InputFlags input = flags.input;
+    data::Input input = flags.input;
     if (!start.whole) input.part = Str(collectives->fabric().rank(), "/", collectives->fabric().size());
-    source = TRY(input.Open(env, description));
+    source = TRY(data::Open(env, input, description));
   }
   // Names and moments are learned while reading, and must be the same for all: whoever reads only a part looks at it
   // first.
@@ -99,7 +99,7 @@ Result<Outcome> Work(Door& door, const Start& start, data::Description& descript
       TRY(flags.learning.optimizer == "lbfgs"
               ? train::TrainByLbfgs(env, options, *outcome.model, parameters, description, *source, flags.learning.l2)
               : train::Trainer(env, options, *outcome.model, parameters, *optimizer, description).Run(*source));
-  outcome.bad_rows = BadRows(*source);
+  outcome.bad_rows = source->bad_rows();
   if (collectives != nullptr && !start.whole)
     outcome.bad_rows = TRY(SumOver(*collectives, outcome.bad_rows));  // each had rows of its own
   if (flags.keep_optimizer) outcome.sums = model::Sums::Of(parameters, *optimizer);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "input_flags.h"
+#include "data/open.h"
 #include "model/sums.h"
 #include "model_flags.h"
 #include "progress.h"
@@ -17,7 +17,7 @@
 namespace freshet::cli {
 
 struct TrainFlags {
-  InputFlags input;
+  data::Input input;
   ModelFlags learning{ModelFlags::Use::kTraining};
   WorkerFlags workers;
   int epochs = 0, threads = 0, patience = 0;
