@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "data/ratings_columns.h"
-#include "model_flags.h"
+#include "train/learning.h"
 
 namespace freshet::cli {
 namespace {
@@ -102,7 +102,7 @@ void ColdFlags::Register(base::Settings& settings) {
 
 Result<model::TrainedModel> ColdFlags::Make(base::Files& files, base::Log& log, optimize::Memory& memory,
                                             std::uint64_t seed) const {
-  ModelFlags learning(ModelFlags::Use::kReplay);
+  train::Learning learning{.use = train::Learning::Use::kReplay};
   learning.model = kind;
   learning.factors = factors;
   learning.hidden = hidden;

@@ -5,8 +5,8 @@
 #include "deploy/recipe.h"
 #include "deploy/replay_tune.h"
 #include "deploy_flags.h"
-#include "model_flags.h"
 #include "replay_view.h"
+#include "train/learning.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -16,7 +16,7 @@ using deploy::Method;
 
 struct ReplayFlags {
   data::Input input;
-  ModelFlags learning{ModelFlags::Use::kReplay};
+  train::Learning learning{.use = train::Learning::Use::kReplay};
   deploy::ReplayOptions replay;
   std::string method, compare = "baseline,baseline+,velox,continuous,static";
   std::string order = "auto", recipe = "auto", answers = "continuous";

@@ -5,9 +5,9 @@
 #include "cold_flags.h"
 #include "deploy_flags.h"
 #include "model/network/network.h"
-#include "model_flags.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
+#include "train/learning.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -27,7 +27,7 @@ struct ServeFlags {
   std::uint64_t retain_mb = 0, pending_mb = 256, body_mb = 16;
   std::int64_t feedback_ttl = 3600, retain_days = 0;
   double period = 0, p99_target = 0.01, drain = 0;
-  ModelFlags learning{ModelFlags::Use::kReplay};
+  train::Learning learning{.use = train::Learning::Use::kReplay};
   DeployFlags deploy;
   ColdFlags cold;
 
@@ -99,7 +99,7 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
                                              const ServeFlags& flags, const std::string& name,
                                              const model::TrainedModel& trained) {
   deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->traits()));
-  ModelFlags learning = flags.learning;
+  train::Learning learning = flags.learning;
   learning.model = trained.model->config().kind;
   if (learning.optimizer == "auto")  // what another rule has summed up would be lost
     learning.optimizer = deploy::OptimizerKept(files, Str(flags.state, "/", name, "/versions")).value_or("auto");

@@ -71,7 +71,7 @@ namespace {
 // model: those that learn row by row go on doing so, each worker alone, and all take the mean now and then.
 void SettleMeeting(TrainFlags& flags, const base::Settings& settings) {
   constexpr std::uint64_t kOfNetworks = 32, kOfClusters = 256, kOfOthers = 16;  // the last two are of each worker
-  const ModelFlags& learning = flags.learning;
+  const train::Learning& learning = flags.learning;
   strategy::StrategyOptions& strategy = flags.workers.strategy;
   const bool network = learning.IsNetwork(), clusters = learning.model == "kmeans";
   const bool by_rows = !network && !clusters && flags.batch == 0;
@@ -96,7 +96,7 @@ void SettleMeeting(TrainFlags& flags, const base::Settings& settings) {
 
 // Replaces every "auto" and unset number by what will be used, so that the effective configuration says it all.
 void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const data::Description& description) {
-  ModelFlags& learning = flags.learning;
+  train::Learning& learning = flags.learning;
   learning.SettleDefaults(description);
   const bool network = learning.IsNetwork();
   if (flags.epochs == 0)
@@ -112,7 +112,7 @@ void SettleDefaults(TrainFlags& flags, const base::Settings& settings, const dat
 }
 
 std::string HowLearned(const TrainFlags& flags) {
-  const ModelFlags& learning = flags.learning;
+  const train::Learning& learning = flags.learning;
   if (learning.model == "kmeans") return Str(learning.clusters, " clusters");
   if (learning.optimizer == "lbfgs") return "lbfgs";
   return Str(learning.optimizer, " at rate ", learning.rate);

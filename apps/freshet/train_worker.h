@@ -5,9 +5,9 @@
 
 #include "data/open.h"
 #include "model/sums.h"
-#include "model_flags.h"
 #include "progress.h"
 #include "topology.h"
+#include "train/learning.h"
 #include "train/trainer.h"
 #include "train_trace.h"
 #include "verb.h"
@@ -18,7 +18,7 @@ namespace freshet::cli {
 
 struct TrainFlags {
   data::Input input;
-  ModelFlags learning{ModelFlags::Use::kTraining};
+  train::Learning learning;
   WorkerFlags workers;
   int epochs = 0, threads = 0, patience = 0;
   std::uint64_t batch = 0, prefetch = 4;
