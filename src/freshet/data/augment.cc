@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/drive.h"
 #include "data/go_on.h"
@@ -13,8 +14,8 @@ namespace {
 
 Result<void> CheckImages(const Description& description) {
   if (description.dense && description.shape.size() == 3) return {};
-  return Error{Code::kInvalid, Str("rows of format ", description.format,
-                                   " are no images, which --crop, --mirror and --subtract-mean need; leave these out")};
+  return Error{Code::kInvalid, Str("rows of format ", description.format, " are no images, which ", Option("crop"),
+                                   ", ", Option("mirror"), " and ", Option("subtract-mean"), " need; leave these out")};
 }
 
 // Uniform in 0 … count-1 but for 2^-32 parts, from 32 random bits.
@@ -35,7 +36,7 @@ Result<Augment> Augment::Make(const Description& description, const Options& opt
   TRY(CheckImages(description));
   const std::uint64_t side = std::min(description.shape[1], description.shape[2]);
   if (view.crop > side)
-    return Error{Code::kInvalid, Str("--crop ", view.crop, ": images of ", description.shape[1], "x",
+    return Error{Code::kInvalid, Str(Option("crop"), " ", view.crop, ": images of ", description.shape[1], "x",
                                      description.shape[2], ", expected at most ", side)};
   augment.channels_ = description.shape[0];
   augment.height_ = augment.shown_height_ = description.shape[1];

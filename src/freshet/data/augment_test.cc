@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 
@@ -153,7 +154,7 @@ TEST(Augment, CopiesRowsOfAnyShapeWhenThereIsNothingToDo) {
 TEST(Augment, IsRefusedForWhatIsNoImageAndForTooLargeAPart) {
   const auto large = Augment::Make(Described({.crop = 7}), {});
   ASSERT_FALSE(large.ok());
-  EXPECT_EQ(large.error().text, "--crop 7: images of 6x8, expected at most 6");
+  EXPECT_EQ(large.error().text, Str(Option("crop"), " 7: images of 6x8, expected at most 6"));
   Description table;
   table.format = "csv";
   table.dense = true;

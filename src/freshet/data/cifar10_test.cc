@@ -1,5 +1,7 @@
 #include "data/parse_testing.h"
 
+#include "base/option.h"
+
 namespace freshet::data {
 
 extern const Format kCifar10;
@@ -120,8 +122,9 @@ TEST(Cifar10, IsNotWhateverHasItsLength) {
   const auto sniffed = SniffFormat(TestHead(std::string(20 * kRecordBytes, '\0'), "zeros.bin"));
   ASSERT_FALSE(sniffed.ok());
   EXPECT_TRUE(
-      sniffed.error().text.starts_with("zeros.bin:1:1: found bytes that are no text, expected a format that "
-                                       "can be told by its looks; say which it is with --format"))
+      sniffed.error().text.starts_with(Str("zeros.bin:1:1: found bytes that are no text, expected a format that can be "
+                                           "told by its looks; say which it is with ",
+                                           Option("format"))))
       << sniffed.error().text;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/option.h"
 #include "data/csv_columns.h"
 #include "data/csv_head.h"
 #include "data/csv_notes.h"
@@ -22,10 +23,11 @@ Result<char> Delimiter(const InputOptions& options, const std::vector<HeadLine>&
   if (options.delimiter.empty()) return InferDelimiter(lines);
   if (options.delimiter == "tab" || options.delimiter == "\\t") return '\t';
   if (options.delimiter.size() != 1)
-    return Error{Code::kInvalid, Str("--delimiter ", Quoted(options.delimiter), ": expected one character, or tab")};
+    return Error{Code::kInvalid,
+                 Str(Option("delimiter"), " ", Quoted(options.delimiter), ": expected one character, or tab")};
   constexpr std::string_view kTaken = "+-.eE\"\r\n0123456789";
   if (options.delimiter[0] == '\0' || kTaken.find(options.delimiter[0]) != std::string_view::npos)
-    return Error{Code::kInvalid, Str("--delimiter ", Quoted(options.delimiter),
+    return Error{Code::kInvalid, Str(Option("delimiter"), " ", Quoted(options.delimiter),
                                      ": expected a character that numbers, quotes and line ends do not have")};
   return options.delimiter[0];
 }
@@ -120,11 +122,11 @@ Result<void> TakeUsersWord(const InputOptions& options, std::vector<Column>& col
     columns[TRY(FindColumn(columns, name, flag))].kind = kind;
     return {};
   };
-  for (const std::string& name : options.numeric) TRY(set(name, "--numeric", Column::Kind::kNumber));
-  for (const std::string& name : options.categorical) TRY(set(name, "--categorical", Column::Kind::kCategory));
-  for (const std::string& name : options.ignore) TRY(set(name, "--ignore", Column::Kind::kIgnored));
-  if (!options.weight_column.empty()) TRY(set(options.weight_column, "--weight-column", Column::Kind::kWeight));
-  if (!options.time_column.empty()) TRY(set(options.time_column, "--time-column", Column::Kind::kTime));
+  for (const std::string& name : options.numeric) TRY(set(name, Option("numeric"), Column::Kind::kNumber));
+  for (const std::string& name : options.categorical) TRY(set(name, Option("categorical"), Column::Kind::kCategory));
+  for (const std::string& name : options.ignore) TRY(set(name, Option("ignore"), Column::Kind::kIgnored));
+  if (!options.weight_column.empty()) TRY(set(options.weight_column, Option("weight-column"), Column::Kind::kWeight));
+  if (!options.time_column.empty()) TRY(set(options.time_column, Option("time-column"), Column::Kind::kTime));
   return {};
 }
 
@@ -150,8 +152,8 @@ Result<Header> LookAtHead(const Head& head, const InputOptions& options, std::sp
   if (options.header == "auto") header = InferHeader(first, sights);
   if (header.is && lines.size() == 1)
     return Error{Code::kBadInput, Str(head.path, ":", lines[0].number + 1,
-                                      ":1: found no rows below the names of the columns, expected some; use --header "
-                                      "no if the first line is a row")};
+                                      ":1: found no rows below the names of the columns, expected some; use ",
+                                      Option("header"), " no if the first line is a row")};
   TRY(CheckFirstLine(head, lines, first.size(), delimiter, header.is));
   if (header.is) {
     TRY(CheckLine(head, lines[1], delimiter));
@@ -200,7 +202,7 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   std::vector<std::string> labels_seen;
   if (has_label) {
     const std::size_t label =
-        options.label.empty() ? GuessLabelColumn(columns) : TRY(FindColumn(columns, options.label, "--label"));
+        options.label.empty() ? GuessLabelColumn(columns) : TRY(FindColumn(columns, options.label, Option("label")));
     columns[label].kind = Column::Kind::kLabel;
     labels_seen =
         LabelsIn(std::span(lines).subspan(header.is ? 1 : 0), delimiter, label, columns.size(), description.decimal);
@@ -213,7 +215,7 @@ Result<void> Describe(const Head& head, const InputOptions& options, base::Files
   description.bits = options.bits;
   if (options.bits > 0 && description.features > (1ull << options.bits))
     return Error{Code::kInvalid,
-                 Str("--bits ", options.bits, ": ", description.features, " numeric columns do not fit in")};
+                 Str(Option("bits"), " ", options.bits, ": ", description.features, " numeric columns do not fit in")};
   description.dense = !categories;
   description.standardise = options.standardise && description.features > 0;
   if (description.standardise) description.moments = Moments(description.features);
@@ -275,9 +277,10 @@ Result<std::unique_ptr<Parser>> Make(const Head& head, const Description& descri
                                      base::Files&, bool labelled) {
   TRY(CheckDescription(description));
   if (labelled && CountOf(description.columns, Column::Kind::kLabel) == 0)
-    return Error{
-        Code::kInvalid,
-        "--label none: these rows have no label, and learning or evaluating needs one; name its column with --label"};
+    return Error{Code::kInvalid,
+                 Str(Option("label"),
+                     " none: these rows have no label, and learning or evaluating needs one; name its column with ",
+                     Option("label"))};
   return MakeCsvParser(description, TRY(FieldsOf(head, description, labelled)), labelled);
 }
 

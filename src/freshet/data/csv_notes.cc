@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/option.h"
 #include "data/number.h"
 
 namespace freshet::data {
@@ -26,14 +27,14 @@ std::string NoteOfDecimal(const Description& description, const std::vector<Colu
   const bool comma = description.decimal == ',';
   for (const ColumnSight& column : columns)
     if (comma && column.comma_only > 0)
-      return Str("numbers are read with a decimal comma (", Quoted(column.comma_example),
-                 "); --decimal point reads them with a point");
+      return Str("numbers are read with a decimal comma (", Quoted(column.comma_example), "); ", Option("decimal"),
+                 " point reads them with a point");
   for (const ColumnSight& column : columns) {
     double number = 0;
     if (column.differ > 0 && column.differ_example.find(',') != std::string::npos &&
         ParseMarked(column.differ_example, description.decimal, number))
-      return Str(Quoted(column.differ_example), " is read as ", number, "; --decimal ", comma ? "point" : "comma",
-                 " reads it the other way");
+      return Str(Quoted(column.differ_example), " is read as ", number, "; ", Option("decimal"), " ",
+                 comma ? "point" : "comma", " reads it the other way");
   }
   return {};
 }
@@ -79,18 +80,19 @@ std::string NoteOfCategory(const Description& description, std::size_t i, const 
   if (IsOtherDate(column.example))
     return Str(name, " seems to hold dates (", Quoted(column.example),
                ") that do not say which number is the month: they are read as categories; write them as 2021-03-04 to "
-               "have year, month and weekday, or leave them out with --ignore ",
-               flag);
+               "have year, month and weekday, or leave them out with ",
+               Option("ignore"), " ", flag);
   if (IsNumberWithMore(column.example))
     return Str(name, " is read as categories, since its numbers have more to them (", Quoted(column.example),
                "); leave only numbers in it to learn from their size");
   const std::uint64_t numbers = column.numbers(description.decimal);
   if (column.values >= kEnoughToTell && numbers * 10 >= column.values * 9 && numbers < column.values)
     return Str(name, " is read as categories because of ", Quoted(column.example), " in line ", column.example_line,
-               "; --numeric ", flag, " reads numbers and takes such rows for malformed");
+               "; ", Option("numeric"), " ", flag, " reads numbers and takes such rows for malformed");
   if (NearlyAllNew(column))
     return Str(name, " has ", Grouped(column.texts.size()), " different texts in ", Grouped(column.values),
-               " rows: as categories they say nothing of rows to come; leave them out with --ignore ", flag);
+               " rows: as categories they say nothing of rows to come; leave them out with ", Option("ignore"), " ",
+               flag);
   return {};
 }
 
@@ -105,10 +107,10 @@ std::string NoteOfNumber(const Description& description, std::size_t i, const Co
   const std::string name = ColumnName(description, i), flag = FlagName(description, i);
   if (column.values == 0) return Str(name, " has no value in the first ", Grouped(column.missing), " rows");
   if (column.whole < column.values || column.values < kEnoughToTell) return {};
-  if (column.counts) return Str(name, " counts the rows; leave it out with --ignore ", flag);
+  if (column.counts) return Str(name, " counts the rows; leave it out with ", Option("ignore"), " ", flag);
   if (description.header && IsNamedLikeAnId(description.columns[i].name))
-    return Str(name, " is called like an id and read as a number; --categorical ", flag,
-               " makes each a category, --ignore ", flag, " leaves them out");
+    return Str(name, " is called like an id and read as a number; ", Option("categorical"), " ", flag,
+               " makes each a category, ", Option("ignore"), " ", flag, " leaves them out");
   return {};
 }
 
@@ -117,19 +119,19 @@ std::string NoteOfLabel(const Description& description, std::size_t i, const Col
   const std::string name = ColumnName(description, i);
   if (column.all_dates())
     return Str("the label, ", name, ", holds dates (", Quoted(column.example),
-               "), each of which is a class of its own; name another with --label");
+               "), each of which is a class of its own; name another with ", Option("label"));
   if (NearlyAllNew(column) && !column.all_numbers(description.decimal))
     return Str("the label, ", name, ", has ", Grouped(column.texts.size()), " different texts in ",
-               Grouped(column.values), " rows, each of which is a class of its own; name another with --label");
+               Grouped(column.values), " rows, each of which is a class of its own; name another with ",
+               Option("label"));
   return {};
 }
 
 std::string NoteOfIgnored(const Description& description, std::size_t i, const ColumnSight& column) {
   const std::string& name = description.columns[i].name;
   if (description.header && i == 0 && IsRowIndex(name, column))
-    return Str(
-        "column 1 counts the rows and has no name of its own, as an index that pandas wrote: it is left out; "
-        "--numeric 1 takes it in");
+    return Str("column 1 counts the rows and has no name of its own, as an index that pandas wrote: it is left out; ",
+               Option("numeric"), " 1 takes it in");
   if ((name.empty() || !description.header) && column.values == 0)
     return Str("column ", i + 1, " has neither name nor values: it is left out");
   return {};
@@ -147,8 +149,8 @@ std::string NoteOfColumn(const Description& description, std::size_t i, const Co
     case Kind::kDate:
     case Kind::kDateTime:
       return Str(name, " holds dates: they are read as year, month",
-                 description.columns[i].kind == Kind::kDate ? " and weekday" : ", weekday and hour", "; --ignore ",
-                 flag, " leaves them out");
+                 description.columns[i].kind == Kind::kDate ? " and weekday" : ", weekday and hour", "; ",
+                 Option("ignore"), " ", flag, " leaves them out");
     case Kind::kIgnored:
       return NoteOfIgnored(description, i, column);
     default:
@@ -166,7 +168,7 @@ std::vector<std::string> NotesOf(const Description& description, const std::vect
   };
   if (!header_sure)
     add(Str("the first line is taken for the names of the columns (", Quoted(description.columns[0].name),
-            ", …), though nothing but their form says so; --header no makes it a row"));
+            ", …), though nothing but their form says so; ", Option("header"), " no makes it a row"));
   add(NoteOfDecimal(description, columns));
   for (std::size_t i = 0; i < columns.size(); ++i) add(NoteOfColumn(description, i, columns[i]));
   return notes;

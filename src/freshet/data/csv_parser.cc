@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/date.h"
 #include "data/lines.h"
@@ -178,7 +179,7 @@ class CsvParser final : public Parser {
     if (mistake.at != nullptr || IsMissingNumber(field.raw)) return missing;
     if (field.doubled_quotes || !ParseMarked(field.raw, description_.decimal, number))
       mistake = {begin, Str("found ", Quoted(field.raw), ", expected a number", comma_ ? " with a decimal comma" : "",
-                            ", as in the first rows; list the column under --categorical if it is one")};
+                            ", as in the first rows; list the column under ", Option("categorical"), " if it is one")};
     else if (!std::isfinite(static_cast<float>(number)))
       mistake = {begin, Str("found ", Quoted(field.raw), ", expected a finite number")};
     return number;
@@ -192,7 +193,8 @@ class CsvParser final : public Parser {
     if (IsMissingNumber(field.raw) || DateNumbers(field.raw, numbers)) return;
     mistake = {begin, Str("found ", Quoted(field.raw),
                           ", expected a date such as 2021-03-04 or 2021-03-04T12:34:56Z, as in the first rows; list "
-                          "the column under --categorical if it is one")};
+                          "the column under ",
+                          Option("categorical"), " if it is one")};
   }
 
   // Reads the row at `at` and returns where the next begins; on a mistake a place outside of quotes in the same row.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "data/parse_testing.h"
 #include "data/row_builder.h"
 #include "data/world_testing.h"
@@ -92,9 +93,9 @@ TEST(CsvHeader, IsToldByMoreThanNumbers) {
 }
 
 TEST(CsvHeader, SaysWhenNothingButTheFormSpokeForIt) {
-  EXPECT_TRUE(Notes(Looked("city,land\nrome,italy\noslo,norway\n"), "--header no"));
-  EXPECT_FALSE(Notes(Looked("colour,size\n" + Repeated("red,big\nblue,small\n", 20)), "--header no"));
-  EXPECT_FALSE(Notes(Looked("a,b\n1,2\n", AnyLabel()), "--header no"));
+  EXPECT_TRUE(Notes(Looked("city,land\nrome,italy\noslo,norway\n"), Str(Option("header"), " no")));
+  EXPECT_FALSE(Notes(Looked("colour,size\n" + Repeated("red,big\nblue,small\n", 20)), Str(Option("header"), " no")));
+  EXPECT_FALSE(Notes(Looked("a,b\n1,2\n", AnyLabel()), Str(Option("header"), " no")));
 }
 
 TEST(CsvHeader, LosesNoRowOfRandomTablesWithoutOne) {
@@ -134,9 +135,10 @@ TEST(CsvDecimal, IsACommaWhereNumbersHaveOne) {
     EXPECT_EQ(description.decimal, decimal);
     EXPECT_EQ(Kinds(description), kinds);
   }
-  EXPECT_TRUE(Notes(Looked(table[0].text), "numbers are read with a decimal comma ('1,5'); --decimal point"));
-  EXPECT_TRUE(Notes(Looked(table[5].text), "'1,234' is read as 1234; --decimal comma"));
-  EXPECT_TRUE(Notes(Looked(table[7].text), "'1,234' is read as 1.234; --decimal point"));
+  EXPECT_TRUE(Notes(Looked(table[0].text),
+                    Str("numbers are read with a decimal comma ('1,5'); ", Option("decimal"), " point")));
+  EXPECT_TRUE(Notes(Looked(table[5].text), Str("'1,234' is read as 1234; ", Option("decimal"), " comma")));
+  EXPECT_TRUE(Notes(Looked(table[7].text), Str("'1,234' is read as 1.234; ", Option("decimal"), " point")));
   EXPECT_TRUE(Looked(table[4].text).notes.empty());
   InputOptions point;
   point.decimal = "point";
@@ -245,11 +247,11 @@ TEST(CsvNotes, TellOfColumnsThatSayNothing) {
     rows += Str(i, ",", i % 13, ",", i % 2, "\n");
   }
   const Description description = Looked(ids);
-  EXPECT_TRUE(Notes(description, "column 'id' counts the rows; leave it out with --ignore id"));
+  EXPECT_TRUE(Notes(description, Str("column 'id' counts the rows; leave it out with ", Option("ignore"), " id")));
   EXPECT_TRUE(Notes(description, "column 'user_id' is called like an id and read as a number"));
   EXPECT_TRUE(Notes(description, "column 'name' has 100 different texts in 100 rows"));
-  EXPECT_TRUE(
-      Notes(description, "column 'mixed' is read as categories because of 'unknown' in line 52; --numeric mixed"));
+  EXPECT_TRUE(Notes(description, Str("column 'mixed' is read as categories because of 'unknown' in line 52; ",
+                                     Option("numeric"), " mixed")));
   EXPECT_TRUE(Notes(description, "column 'share' is read as categories, since its numbers have more to them ('0%')"));
   EXPECT_TRUE(Notes(description, "column 'when' seems to hold dates ('1.03.2021')"));
   EXPECT_TRUE(Notes(description, "column 'void' has no value in the first 100 rows"));

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/option.h"
 #include "data/lines.h"
 #include "data/parse_testing.h"
 #include "data/world_testing.h"
@@ -146,7 +147,7 @@ TEST(Csv, FindsTheLabelByNameByNumberOrByCustom) {
   const auto result = csv.Describe(text);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, Code::kInvalid);
-  EXPECT_EQ(result.error().text, "--label 'bb': no such column; did you mean 'b'?");
+  EXPECT_EQ(result.error().text, Str(Option("label"), " 'bb': no such column; did you mean 'b'?"));
 }
 
 TEST(Csv, GoesWithoutALabelColumnWhenToldThereIsNone) {
@@ -254,13 +255,14 @@ TEST(Csv, SaysWhereAndWhatIsWrongWithAFile) {
   World world;
   const std::string good = "n,c,w,t,label\n1,x,1,5,0\n2.5,\"y,z\",0.5,6,1\n", longest(400, '9');
   const std::string hint =
-      ", expected a number, as in the first rows; list the column under --categorical if it is one";
+      Str(", expected a number, as in the first rows; list the column under ", Option("categorical"), " if it is one");
   const std::string date = ", or a date such as 2021-03-04T12:34:56Z";
   const MalformedFile table[] = {
       {"empty", "", "1:1", "found an empty file, expected rows of data", MalformedFile::kNone},
       {"only blank lines", "\n  \n\r\n", "1:1", "found only blank lines, expected a table", MalformedFile::kNone},
       {"only a header", "n,c,w,t,label\n", "2:1",
-       "found no rows below the names of the columns, expected some; use --header no if the first line is a row",
+       Str("found no rows below the names of the columns, expected some; use ", Option("header"),
+           " no if the first line is a row"),
        MalformedFile::kNone},
       {"cut off", good + "3,x", "4:4", "found 2 columns, expected 5", 2},
       {"cut off inside quotes", good + "3,\"x", "4:3",

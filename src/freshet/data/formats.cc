@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/option.h"
 #include "data/format.h"
 
 namespace freshet::data {
@@ -40,7 +41,7 @@ Result<const Format*> SniffFormat(const Head& head) {
   const bool text = head.bytes.substr(0, kEnough).find('\0') == std::string_view::npos;
   return Error{Code::kBadInput,
                Str(head.path, ":1:1: found ", text ? Quoted(head.bytes.substr(0, 40)) : "bytes that are no text",
-                   ", expected a format that can be told by its looks; say which it is with --format (",
+                   ", expected a format that can be told by its looks; say which it is with ", Option("format"), " (",
                    Join(names, ", "), ")")};
 }
 
@@ -60,7 +61,7 @@ Result<void> SettleLabels(const Head& head, const InputOptions& options, const s
 
 Result<void> CheckBits(int bits) {
   constexpr int kMost = 31;  // indices have 32 bits, of which one value is taken (kUnseen)
-  if (bits < 0 || bits > kMost) return Error{Code::kInvalid, Str("--bits ", bits, ", expected 1 to ", kMost)};
+  if (bits < 0 || bits > kMost) return Error{Code::kInvalid, Str(Option("bits"), " ", bits, ", expected 1 to ", kMost)};
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/option.h"
 #include "data/bytes.h"
 #include "data/format.h"
 #include "data/pixels.h"
@@ -132,8 +133,8 @@ Result<std::string> ReadLabels(base::Files& files, const std::string& path, std:
 }
 
 Error NoLabels(const std::string& images, const std::string& path) {
-  return {Code::kNotFound,
-          Str(images, ": found no labels", path.empty() ? "" : Str(" in ", path), ", name their file with --labels")};
+  return {Code::kNotFound, Str(images, ": found no labels", path.empty() ? "" : Str(" in ", path),
+                               ", name their file with ", Option("labels"))};
 }
 
 // Whether a file that can be measured holds what its header promises. One that cannot (packed, a pipe) is checked by

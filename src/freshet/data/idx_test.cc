@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/option.h"
 #include "data/parse_testing.h"
 
 namespace freshet::data {
@@ -132,7 +133,7 @@ TEST_F(Idx, GoesWithoutLabelsOnlyWhenNoneAreNeeded) {
 TEST_F(Idx, AsksForLabelsWhenNoNameSuggestsItself) {
   const auto result = idx_.Describe(kImages, Write("pictures", kImages));
   ASSERT_FALSE(result.ok());
-  ExpectError(result.error(), Code::kNotFound, "name their file with --labels");
+  ExpectError(result.error(), Code::kNotFound, Str("name their file with ", Option("labels")));
 }
 
 TEST_F(Idx, RefusesAMalformedHeader) {

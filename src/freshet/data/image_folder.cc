@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/pixels.h"
 
@@ -43,8 +44,9 @@ std::string_view LastName(std::string_view path) {
 
 Result<ImageSize> ParseImageSize(std::string_view text) {
   const auto wrong = [&] {
-    return Error{Code::kInvalid, Str("--image-size ", Quoted(text), ": expected N or HEIGHTxWIDTH, each 1 to ",
-                                     kMostSide, ", as in --image-size 224")};
+    return Error{Code::kInvalid,
+                 Str(Option("image-size"), " ", Quoted(text), ": expected N or HEIGHTxWIDTH, each 1 to ", kMostSide,
+                     ", as in ", Option("image-size"), " 224")};
   };
   const auto pieces = Split(text, 'x');
   if (pieces.empty() || pieces.size() > 2) return wrong();
@@ -103,9 +105,9 @@ Result<void> ImageFolder::List(const std::string& path) {
 
 Result<void> ImageFolder::Describe(const InputOptions& input, Description& description) const {
   if (input.image_size.empty())
-    return Error{
-        Code::kInvalid,
-        Str(files_[0].path, ": images come in many sizes; say to which they are brought, as in ", "--image-size 224")};
+    return Error{Code::kInvalid,
+                 Str(files_[0].path, ": images come in many sizes; say to which they are brought, as in ",
+                     Option("image-size"), " 224")};
   const ImageSize size = TRY(ParseImageSize(input.image_size));
   description.format = kFormat;
   description.dense = true;
@@ -210,7 +212,7 @@ Result<void> ImageFolder::Finish(Rows& rows) {
   for (const BadRow& bad : rows.bad) {
     if (auto result = bad_rows_.Add(bad.text, bad.what, bad.text); !result.ok()) {
       const Error& error = result.error();
-      return Error{error.code, Str(error.text, "; remove this file, or allow for more with --max-bad-rows")};
+      return Error{error.code, Str(error.text, "; remove this file, or allow for more with ", Option("max-bad-rows"))};
     }
     if (bad_rows_.first_pass() && bad_rows_.count() <= kMostNamed)
       env_.log.Warn("image_set_aside", "file", bad.text, "why", bad.what);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/option.h"
 #include "data/image_testing.h"
 #include "data/world_testing.h"
 
@@ -167,7 +168,7 @@ TEST_F(Folder, SetsAsideWhatIsNoImageOrOfNoKnownClass) {
   Put("set/dog/cut.jpg", JpegOf(Noise(1, 30, 30)).substr(0, 700));
   std::filesystem::create_directories(world_.Path("set/dog/folder"));
   PutColour("set/bird/1.png", 1);
-  ExpectError(Read(Set(), trained), Code::kBadInput, "allow for more with --max-bad-rows");
+  ExpectError(Read(Set(), trained), Code::kBadInput, Str("allow for more with ", Option("max-bad-rows")));
   ReaderOptions options = Set();
   options.max_bad_rows = 4;
   options.bad_rows_path = world_.Path("bad");
@@ -206,7 +207,7 @@ TEST_F(Folder, IsRefusedWithoutImagesClassesOrASize) {
   ExpectError(Read(FilesAt({world_.Path("set/cat")})), Code::kBadInput, "expected one a class");
   PutMany(3);
   input_.image_size = "";
-  ExpectError(Read(Set()), Code::kInvalid, "--image-size 224");
+  ExpectError(Read(Set()), Code::kInvalid, Str(Option("image-size"), " 224"));
 }
 
 TEST_F(Folder, MayHaveANameThatLooksLikeAPattern) {

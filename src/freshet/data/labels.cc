@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/option.h"
 #include "data/number.h"
 
 namespace freshet::data {
@@ -76,15 +77,17 @@ Result<void> Labels::Settle(const std::vector<std::string>& seen) {
     std::vector<std::string> sorted = names;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) return Error{Code::kInvalid, Str("--classes: ", Quoted(*twice), " stands twice")};
+    if (twice != sorted.end())
+      return Error{Code::kInvalid, Str(Option("classes"), ": ", Quoted(*twice), " stands twice")};
   }
   Index();
   if (kind == Kind::kBinary && names.size() != 2)
     return Error{Code::kBadInput,
                  Str("a two-class loss needs two label values, found ", names.size(), names.empty() ? "" : ": ",
                      Join({names.begin(), names.begin() + std::min<long>(static_cast<long>(names.size()), 8)}, ", "),
-                     "; use --positive LABEL for one class against the rest, --loss softmax for several classes, "
-                     "--classes A,B to name the two, or --loss squared to predict numbers")};
+                     "; use ", Option("positive"), " LABEL for one class against the rest, ", Option("loss"),
+                     " softmax for several classes, ", Option("classes"), " A,B to name the two, or ", Option("loss"),
+                     " squared to predict numbers")};
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/format.h"
 #include "data/lines.h"
@@ -130,7 +131,7 @@ class LibsvmParser final : public Parser {
         return wrong(at, IndexMistake(index, least));
       if (!kHashed && index - base_ >= kMostFeatures) [[unlikely]]
         return wrong(at, Str("index ", index, " is too large for a model with one weight each (most ",
-                             kMostFeatures - 1 + base_, "), hash the features with --bits"));
+                             kMostFeatures - 1 + base_, "), hash the features with ", Option("bits")));
       least = index + 1;
       *index_at++ = kHashed ? static_cast<std::uint32_t>(base::Hash64(index)) & ((1u << bits_) - 1)
                             : static_cast<std::uint32_t>(index - base_);
@@ -155,7 +156,8 @@ class LibsvmParser final : public Parser {
 
   std::string IndexMistake(std::uint64_t index, std::uint64_t least) const {
     if (index < base_)
-      return Str("index ", index, " where features count from ", base_, ", use --index-base 0 if they count from 0");
+      return Str("index ", index, " where features count from ", base_, ", use ", Option("index-base"),
+                 " 0 if they count from 0");
     if (index + 1 == least) return Str("index ", index, " stands twice in the row, expected each once");
     return Str("index ", index, " after index ", least - 1, ", expected ascending order");
   }

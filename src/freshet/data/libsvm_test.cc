@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/option.h"
 #include "data/parse_testing.h"
 #include "data/world_testing.h"
 
@@ -136,9 +137,10 @@ TEST(Libsvm, SaysWhereAndWhatIsWrongWithAFile) {
       {"indices out of order", good + "1 5:1 3:1\n", "3:7", "index 3 after index 5, expected ascending order", 2},
       {"repeated index", good + "1 5:1 5:1\n", "3:7", "index 5 stands twice in the row, expected each once", 2},
       {"index zero", good + "1 0:1\n", "3:3",
-       "index 0 where features count from 1, use --index-base 0 if they count from 0", 2},
+       Str("index 0 where features count from 1, use ", Option("index-base"), " 0 if they count from 0"), 2},
       {"huge index", good + "1 268435457:1\n", "3:3",
-       "index 268435457 is too large for a model with one weight each (most 268435456), hash the features with --bits",
+       Str("index 268435457 is too large for a model with one weight each (most 268435456), hash the features with ",
+           Option("bits")),
        2},
       {"negative index", good + "1 -3:1\n", "3:3", "found '-3:1', expected index:value", 2},
       {"a word", good + "1 1:1 word 2:1\n", "3:7", "found 'word', expected index:value", 2},

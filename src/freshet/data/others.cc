@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
 #include "data/description.h"
 
 namespace freshet::data {
@@ -86,7 +87,7 @@ Result<void> AgreeOnFormat(Others& others, std::string_view format) {
     if (formats[rank] != formats[0])
       return others.Refuse(Str("the input of ", others.Name(0), " looks like ", formats[0], ", that of ",
                                others.Name(rank), " like ", formats[rank],
-                               "; give all workers one format, or say which it is with --format"));
+                               "; give all workers one format, or say which it is with ", Option("format")));
   return {};
 }
 
@@ -103,9 +104,10 @@ Result<void> AgreeOnDescription(Others& others, Description& description) {
     all[rank]["index_base"] = description.index_base;
     const std::string difference = Difference(all[0], all[rank], others.Name(0), others.Name(rank));
     if (!difference.empty())
-      return others.Refuse(Str("--split own: the inputs are not of one kind: ", difference,
-                               "; give all workers shares of one data set, or say what columns are with --categorical, "
-                               "--ignore, --header and --label"));
+      return others.Refuse(Str(Option("split"), " own: the inputs are not of one kind: ", difference,
+                               "; give all workers shares of one data set, or say what columns are with ",
+                               Option("categorical"), ", ", Option("ignore"), ", ", Option("header"), " and ",
+                               Option("label")));
   }
   return {};
 }

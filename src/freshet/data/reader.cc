@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/option.h"
 #include "data/drive.h"
 #include "data/foreign.h"
 #include "data/go_on.h"
@@ -156,7 +157,8 @@ constexpr std::size_t kMostClasses = 100'000;
 
 Result<void> CheckCount(std::size_t labels) {
   if (labels <= kMostClasses) return {};
-  return Error{Code::kBadInput, Str("more than ", kMostClasses, " different labels; use --loss squared for numbers")};
+  return Error{Code::kBadInput,
+               Str("more than ", kMostClasses, " different labels; use ", Option("loss"), " squared for numbers")};
 }
 
 // Only what a label needs is left of a table: its column, read as a category, whose dictionary then has all its values.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "data/packed_testing.h"
 #include "data/parse_testing.h"
 #include "data/world_testing.h"
@@ -46,9 +47,8 @@ TEST(Reader, TellsFormatsByTheirFirstBytes) {
 
 TEST(Reader, SaysWhenItCannotTellTheFormat) {
   World world;
-  const std::string which =
-      ", expected a format that can be told by its looks; say which it is with --format (idx, vw, libsvm, ratings, "
-      "cifar10, csv, text)";
+  const std::string which = Str(", expected a format that can be told by its looks; say which it is with ",
+                                Option("format"), " (idx, vw, libsvm, ratings, cifar10, csv, text)");
   const struct {
     std::string text, says;
   } table[] = {
@@ -212,7 +212,8 @@ TEST(Reader, SetsBadRowsAsideUntilThereAreTooMany) {
   const auto too_many = ReadRows(world, options, input);
   ASSERT_FALSE(too_many.ok());
   EXPECT_EQ(too_many.error().text,
-            Str(path, ":6:1: found 'z', expected a label (one of -1, 1) and a blank (bad row 3, --max-bad-rows 2)"));
+            Str(path, ":6:1: found 'z', expected a label (one of -1, 1) and a blank (bad row 3, ",
+                Option("max-bad-rows"), " 2)"));
 }
 
 TEST(Reader, CountsBadRowsAnewInEveryPassAndWritesThemOnce) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/drive.h"
 #include "data/go_on.h"
@@ -93,7 +94,8 @@ Result<std::int64_t> CutTime(const base::Env& env, RowSource& source, const Spli
   TRY(DriveInOrder(env.executor, source, [&](Rows& rows) -> Result<void> {
     TRY(GoOn(options.stop));
     if (rows.times.size() != rows.size())
-      return Error{Code::kInvalid, "--by-time needs rows with a time: ratings with a fourth column, or --time-column"};
+      return Error{Code::kInvalid, Str(Option("by-time"), " needs rows with a time: ratings with a fourth column, or ",
+                                       Option("time-column"))};
     times.insert(times.end(), rows.times.span().begin(), rows.times.span().end());
     return {};
   }));
@@ -137,8 +139,8 @@ Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options
   if (options.train_path == options.test_path)
     return Error{Code::kInvalid, Str("both parts would be written to ", options.train_path, "; give two names")};
   if (input.format == kTextFormat)
-    return Error{Code::kInvalid,
-                 "a text is one sequence, not rows to choose from; use --holdout when training instead"};
+    return Error{Code::kInvalid, Str("a text is one sequence, not rows to choose from; use ", Option("holdout"),
+                                     " when training instead")};
   InputOptions any_label = input;  // what the labels are does not matter here
   any_label.task = Labels::Kind::kReal;
   any_label.positive.clear();
@@ -150,8 +152,8 @@ Result<SplitCounts> SplitFiles(const base::Env& env, const SplitOptions& options
   reader_options.grow = false;
   auto reader = TRY(Reader::Open(env, reader_options, any_label, description));
   if (description.format == "idx" || description.format == "cifar10")
-    return Error{Code::kInvalid,
-                 Str("a ", description.format, " file is not made of lines; use --holdout when training instead")};
+    return Error{Code::kInvalid, Str("a ", description.format, " file is not made of lines; use ", Option("holdout"),
+                                     " when training instead")};
   if (description.format == "ratings") {  // whose rows have times only if they have ratings
     reader_options.labelled = true;
     reader = TRY(Reader::Open(env, reader_options, any_label, description));

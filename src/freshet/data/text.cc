@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/option.h"
 #include "data/bytes.h"
 #include "data/format.h"
 #include "data/go_on.h"
@@ -95,11 +96,11 @@ bool LooksLike(const Head&) { return false; }  // any bytes could be text: only 
 Result<void> Describe(const Head& head, const InputOptions& options, base::Files&, Description& description) {
   if (options.task == Labels::Kind::kReal || options.task == Labels::Kind::kBinary || !options.positive.empty() ||
       !options.classes.empty())
-    return Error{Code::kInvalid,
-                 "the labels of text are its symbols, as classes: use --loss softmax, and neither --positive nor "
-                 "--classes"};
+    return Error{Code::kInvalid, Str("the labels of text are its symbols, as classes: use ", Option("loss"),
+                                     " softmax, and neither ", Option("positive"), " nor ", Option("classes"))};
   if (options.steps < kFewestSteps || options.steps > kMostSteps)
-    return Error{Code::kInvalid, Str("--steps ", options.steps, ", expected ", kFewestSteps, " to ", kMostSteps)};
+    return Error{Code::kInvalid,
+                 Str(Option("steps"), " ", options.steps, ", expected ", kFewestSteps, " to ", kMostSteps)};
   Occurs occurs{};
   Note(head.bytes, occurs);
   description.dense = true;

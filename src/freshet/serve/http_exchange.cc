@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
 #include "serve/http_parser.h"
 
 namespace freshet::serve {
@@ -14,7 +15,7 @@ std::string_view Request::Header(std::string_view name) const {
 
 Response ErrorResponse(int status, std::string_view text) {
   using Json = nlohmann::json;
-  const Json body{{"error", text}};  // text may quote what a client sent, whatever bytes those were
+  const Json body{{"error", ShowOptions(text, "--")}};  // text may quote what a client sent, whatever bytes those were
   return {.status = status, .body = body.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 

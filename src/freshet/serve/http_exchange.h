@@ -45,7 +45,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
-// {"error": text} with this status.
+// {"error": text} with this status; options that the text names are flags to whoever runs a server.
 Response ErrorResponse(int status, std::string_view text);
 
 // The answer to a request whose token does not allow `needed`: 401 without a valid token, 403 with too small a one.

@@ -2,6 +2,7 @@
 // parameters. With one update in between and plain SGD that is all-reduce; with more, less is sent. A warm start makes
 // the first updates by all-reduce, so that averaging begins in one valley.
 
+#include "base/option.h"
 #include "strategy/averager.h"
 #include "strategy/local.h"
 #include "strategy/synchronous.h"
@@ -70,8 +71,8 @@ class Average final : public Synchronous {
 
 Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world) {
   if (options.codec != "none")
-    return Error{Code::kInvalid,
-                 Str("--codec ", options.codec, " is for gradients; --strategy average sends parameters")};
+    return Error{Code::kInvalid, Str(Option("codec"), " ", options.codec, " is for gradients; ", Option("strategy"),
+                                     " average sends parameters")};
   const auto workers = static_cast<std::size_t>(world.collectives.fabric().size());
   const std::size_t batch = std::max<std::size_t>(options.batch / workers, 1);
   const bool looks = !options.whole && !Average::LooksTogether(options, world);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/option.h"
 #include "fabric/factors.h"
 #include "fabric/power.h"
 #include "fabric/sparse.h"
@@ -229,7 +230,8 @@ Result<GradientSum> GradientSum::Make(const StrategyOptions& options, fabric::Co
   const bool codec = options.codec != "none" && options.codec != "power";
   for (const optimize::Block& block : inside->shapes)
     if (codec && !options.whole && block.most_rows > block.rows)
-      return Error{Code::kInvalid, Str("--codec ", options.codec, " needs --split rows for a model that grows")};
+      return Error{Code::kInvalid, Str(Option("codec"), " ", options.codec, " needs ", Option("split"),
+                                       " rows for a model that grows")};
   return GradientSum(std::move(inside));
 }
 

@@ -1,5 +1,6 @@
 // Groups: all-reduce among the workers of a group with every update, the mean of all groups every so many updates.
 
+#include "base/option.h"
 #include "fabric/subset.h"
 #include "strategy/averager.h"
 #include "strategy/synchronous.h"
@@ -73,7 +74,7 @@ class Groups final : public Synchronous {
 Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world) {
   fabric::Fabric& all = world.collectives.fabric();
   if (all.size() % options.group != 0)
-    return Error{Code::kInvalid, Str("--group ", options.group, " does not divide ", all.size(), " workers")};
+    return Error{Code::kInvalid, Str(Option("group"), " ", options.group, " does not divide ", all.size(), " workers")};
   std::vector<int> ranks;
   for (int i = 0; i < options.group; ++i) ranks.push_back(all.rank() / options.group * options.group + i);
   auto members = std::make_unique<fabric::Subset>(all, ranks, fabric::Tag{1} << 48);

@@ -1,5 +1,7 @@
 #include "strategy/strategy.h"
 
+#include "base/option.h"
+
 namespace freshet::strategy {
 namespace {
 
@@ -21,10 +23,11 @@ std::vector<std::string> Strategy::Kinds() {
 Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
   const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
   if (options.batch < workers)
-    return Error{Code::kInvalid, Str("--batch ", options.batch, " has no row for some of ", workers,
+    return Error{Code::kInvalid, Str(Option("batch"), " ", options.batch, " has no row for some of ", workers,
                                      " workers; give at least ", workers)};
   if (options.every == 0 || options.accumulate == 0 || options.group < 1 || options.power_rank < 1)
-    return Error{Code::kInvalid, "--every, --accumulate, --group and --power-rank must be at least 1"};
+    return Error{Code::kInvalid, Str(Option("every"), ", ", Option("accumulate"), ", ", Option("group"), " and ",
+                                     Option("power-rank"), " must be at least 1")};
   for (const Entry& entry : kRegistry)
     if (entry.name == options.kind) return entry.make(options, world);
   return Error{Code::kInvalid, Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/option.h"
 #include "base/scratch_testing.h"
 #include "strategy/worlds_testing.h"
 
@@ -26,7 +27,7 @@ TEST(Strategy, RefusesWhatMakesNoSense) {
     };
     StrategyOptions options = Options("allreduce");
     options.batch = 1;
-    refused(options, "--batch 1");
+    refused(options, Str(Option("batch"), " 1"));
     refused(Options("magic"), "allreduce, average, groups");
     options = Options("groups");
     options.group = 3;

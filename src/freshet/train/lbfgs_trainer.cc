@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/option.h"
 #include "data/drive.h"
 #include "data/standardise.h"
 #include "model/slices.h"
@@ -34,7 +35,8 @@ Result<Report> TrainByLbfgs(const base::Env& env, const TrainOptions& options, c
                             optimize::Parameters& parameters, data::Description& description, data::RowSource& source,
                             double l2) {
   if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
-    return Error{Code::kInvalid, "--optimizer lbfgs goes with neither --holdout, --batch nor --checkpoint"};
+    return Error{Code::kInvalid, Str(Option("optimizer"), " lbfgs goes with neither ", Option("holdout"), ", ",
+                                     Option("batch"), " nor ", Option("checkpoint"))};
   const auto started = env.clock.Now();
   const std::string path = options.cache_path.empty()
                                ? Str(options.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows")

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/augment.h"
 #include "data/drive.h"
@@ -45,8 +46,8 @@ bool Trainer::MayShare() const {
 Error Trainer::Diverged() const {
   return {Code::kDiverged,
           Str("the loss is no longer finite after ", state_->seen.rows(), " rows of epoch ", state_->epoch + 1,
-              " (rate ", optimizer_.rate(), "); try --rate ", optimizer_.options().schedule.rate / 10,
-              ", --standardise for unscaled columns, or --optimizer adaptive")};
+              " (rate ", optimizer_.rate(), "); try ", Option("rate"), " ", optimizer_.options().schedule.rate / 10,
+              ", ", Option("standardise"), " for unscaled columns, or ", Option("optimizer"), " adaptive")};
 }
 
 Result<Report> Trainer::Run(data::RowSource& source) {

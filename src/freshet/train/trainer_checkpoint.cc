@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
 #include "model/model_file.h"
 #include "train/trainer_state.h"
 
@@ -137,8 +138,8 @@ Result<bool> Trainer::LoadCheckpoint() {
   }
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, options_.checkpoint_path));
   const auto unusable = [&](std::string_view why) {
-    return Error{Code::kCorrupt,
-                 Str(options_.checkpoint_path, ": ", why, "; use --fresh to start over, or another --checkpoint")};
+    return Error{Code::kCorrupt, Str(options_.checkpoint_path, ": ", why, "; use ", Option("fresh"),
+                                     " to start over, or another ", Option("checkpoint"))};
   };
   bool cached = false;
   try {  // the JSON library's own errors end here
@@ -154,10 +155,9 @@ Result<bool> Trainer::LoadCheckpoint() {
     const int workers = Workers();
     const int before = json.value("workers", 0);
     if (before != workers && !(json.value("interchangeable", false) && Interchangeable()))
-      return unusable(
-          Str("written by ", before, " workers, now ", workers,
-              ": another number goes on only with all-reduce of a --batch above 1, --codec none and --split "
-              "rows"));
+      return unusable(Str("written by ", before, " workers, now ", workers,
+                          ": another number goes on only with all-reduce of a ", Option("batch"), " above 1, ",
+                          Option("codec"), " none and ", Option("split"), " rows"));
     if (json.contains("cuts")) s.cuts = json.at("cuts").get<data::Cuts>();
     description_ = TRY(data::Description::Load(file));
     s.seen = s.progressive = SumsFor(model_, description_);
@@ -221,7 +221,7 @@ Result<void> Trainer::LoadOptimizer(const data::TensorFile& file) {
         values = TRY(file.Values<float>(prefix + block.name));
     if (values.size() != parameters_.rows(b) * width)
       return Error{Code::kCorrupt, Str(options_.checkpoint_path, ": what the optimizer remembers of '", block.name,
-                                       "' is missing or of another shape; use --fresh to start over")};
+                                       "' is missing or of another shape; use ", Option("fresh"), " to start over")};
     if (block.beside > 0)
       parameters_.ScatterBeside(b, values);
     else

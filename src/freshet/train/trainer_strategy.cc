@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/option.h"
 #include "model/model_file.h"
 #include "train/trainer_state.h"
 
@@ -139,7 +140,8 @@ Result<void> Trainer::SavePart(std::uint64_t step) {
 Result<void> Trainer::LoadPart(const data::TensorFile& part) {
   State& s = *state_;
   const auto unusable = [&](std::string_view why) {
-    return Error{Code::kCorrupt, Str(PartPath(optimizer_.step()), ": ", why, "; use --fresh to start over")};
+    return Error{Code::kCorrupt,
+                 Str(PartPath(optimizer_.step()), ": ", why, "; use ", Option("fresh"), " to start over")};
   };
   if (!s.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
   optimizer_.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));

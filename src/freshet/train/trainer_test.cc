@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "model/network/description.h"
 #include "model/network/zoo.h"
@@ -358,7 +359,7 @@ TEST_F(TrainerTest, DivergenceHasItsOwnCodeAndSaysWhatToTry) {
     const Outcome outcome = bench_.Run(plan);
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.code(), Code::kDiverged);
-    EXPECT_NE(outcome.error->text.find("try --rate"), std::string::npos) << outcome.error->text;
+    EXPECT_NE(outcome.error->text.find(Str("try ", Option("rate"))), std::string::npos) << outcome.error->text;
   }
   Plan ratings = Ratings(300);
   ratings.optimizer.schedule.rate = 1e10;
@@ -509,7 +510,7 @@ TEST_F(TrainerTest, RefusesACheckpointThatIsDamagedOrOfAnotherRun) {
   const Outcome other = bench_.Run(plan);
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error->text.find("other settings"), std::string::npos) << other.error->text;
-  EXPECT_NE(other.error->text.find("--fresh"), std::string::npos);
+  EXPECT_NE(other.error->text.find(Option("fresh")), std::string::npos);
   plan.train.fingerprint = "one";
   base::Random random(1, "damage");
   for (int i = 0; i < 60; ++i) {

@@ -205,7 +205,7 @@ TEST_F(TrainerWorkersTest, DataThatHasChangedIsNoticed) {
   plan.train.inputs = "sea.csv: 101 bytes, ends 1234\n";
   const Outcome refused = bench_.Run(plan);
   ASSERT_FALSE(refused.ok());
-  for (const char* part : {"the data has changed", "100 bytes", "now sea.csv: 101 bytes", "--fresh"})
+  for (const char* part : {"the data has changed", "100 bytes", "now sea.csv: 101 bytes", "fresh"})
     EXPECT_NE(refused.error->text.find(part), std::string::npos) << refused.error->text;
   plan.train.inputs = "sea.csv: 100 bytes, ends 1234\n";
   EXPECT_TRUE(bench_.Run(plan).ok());
