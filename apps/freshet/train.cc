@@ -2,17 +2,24 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "agreement.h"
 #include "data/cache.h"
 #include "launcher_watch.h"
-#include "members.h"
 #include "model/model_file.h"
 #include "notes.h"
 #include "results.h"
+#include "train/agreement.h"
+#include "train/members.h"
 #include "train_worker.h"
 #include "verb.h"
 
 namespace freshet::cli {
+
+using train::AgreeOnFiles;
+using train::AgreeOnSettings;
+using train::FileAccount;
+using train::LookAt;
+using train::Members;
+using train::TrainTrace;
 
 void TrainFlags::Register(base::Settings& settings) {
   settings.Group("Result");
@@ -118,6 +125,11 @@ std::string HowLearned(const TrainFlags& flags) {
   return Str(learning.optimizer, " at rate ", learning.rate);
 }
 
+std::string TraceText(const TrainTrace& trace) {
+  return Str("trace        ", trace.path(), ", ", Grouped(trace.spans()), " spans",
+             trace.dropped() > 0 ? Str(" (", Grouped(trace.dropped()), " later ones left out)") : "", "\n");
+}
+
 Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, const Curve& curve,
                   const TrainTrace* trace) {
   const model::Model& model = *outcome.model;
@@ -179,7 +191,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Outcome& outcome, c
   if (!flags.out.empty())
     out += Str("saved        ", flags.out,
                door.files.IsDevice(flags.out) ? "" : Str(" (settings in ", flags.out, ".toml)"), "\n");
-  if (trace != nullptr) out += trace->ToText();
+  if (trace != nullptr) out += TraceText(*trace);
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve        ", flags.curve, "\n");
   return Print(door.files, out);
 }
@@ -382,7 +394,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
   std::unique_ptr<TrainTrace> trace;
   if (!flags.trace.empty()) {
-    trace = TRY(TrainTrace::Open(door, flags.trace, place.rank, std::max(flags.workers.workers, 1)));
+    trace = TRY(TrainTrace::Open(door.files, door.clock, flags.trace, place.rank, std::max(flags.workers.workers, 1)));
     start.trace = trace.get();
   }
 

@@ -114,10 +114,11 @@ Result<Outcome> WorkWith(Door& door, const Start& start, data::Description& desc
                          int worker, ProgressView& view) {
   const TrainFlags& flags = start.flags;
   fabric::Collectives collectives(fabric, TRY(flags.workers.Collectives()));
-  const Topology topology = TRY(SettleTopology(door, collectives,
-                                               {.table = flags.workers.algorithm_table,
-                                                .checkpoint = flags.checkpoint,
-                                                .measure = flags.workers.calibrate || !flags.deterministic}));
+  const train::Topology topology =
+      TRY(train::SettleTopology(door.files, door.clock, collectives,
+                                {.table = flags.workers.algorithm_table,
+                                 .checkpoint = flags.checkpoint,
+                                 .measure = flags.workers.calibrate || !flags.deterministic}));
   base::Trace* const trace = start.trace == nullptr ? nullptr : &start.trace->recorder(worker);
   const bool processes = trace != nullptr && flags.workers.workers == 0;
   if (processes) TRY(start.trace->CompareClocks(collectives));

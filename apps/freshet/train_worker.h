@@ -6,10 +6,10 @@
 #include "data/open.h"
 #include "model/sums.h"
 #include "progress.h"
-#include "topology.h"
+#include "topology_view.h"
 #include "train/learning.h"
+#include "train/train_trace.h"
 #include "train/trainer.h"
-#include "train_trace.h"
 #include "verb.h"
 #include "worker_flags.h"
 #include "workers_view.h"
@@ -40,7 +40,7 @@ struct Outcome {
   std::optional<model::Sums> sums;  // where they are to be kept
   std::optional<train::Evaluation> test;
   std::vector<WorkerLine> workers;
-  Topology topology;
+  train::Topology topology;
   std::uint64_t bad_rows = 0;
   double seconds = 0;
 };
@@ -56,7 +56,7 @@ struct Start {
   std::string fingerprint = {}, inputs = {};      // what must be the same when a run is resumed
   bool whole = true;
   std::uint64_t batch = 1;
-  TrainTrace* trace = nullptr;
+  train::TrainTrace* trace = nullptr;
 };
 
 // Trains alone, on a source that was opened for start.description and makes it grow.

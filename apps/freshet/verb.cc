@@ -1,10 +1,10 @@
 #include "verb.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/cores.h"
 #include "base/option.h"
+#include "base/version.h"
 
 namespace freshet::cli {
 
@@ -26,11 +26,11 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
   return true;
 }
 
-std::string ProgramVersion() { return FRESHET_VERSION; }
+std::string ProgramVersion() { return std::string(Version()); }
 std::string ProgramCommit() { return FRESHET_COMMIT; }
 
 std::string VersionText(const Door& door) {
-  return Str("freshet ", FRESHET_VERSION, FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
+  return Str("freshet ", Version(), FRESHET_COMMIT[0] == '\0' ? "" : " (" FRESHET_COMMIT ")",
              "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
              "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
              "\nfabrics: threads, tcp",
@@ -40,16 +40,6 @@ std::string VersionText(const Door& door) {
 Result<void> Print(base::Files& files, std::string_view text) {
   const auto out = TRY(files.Create("-"));
   return out->Write(ShowOptions(text, "--"));
-}
-
-Result<void> CheckPlaceFor(const base::Files& files, const std::string& path) {
-  if (std::filesystem::is_directory(path))
-    return Error{Code::kInvalid, Str("cannot write ", path, ": it is a directory; name a file in it")};
-  const std::size_t slash = path.rfind('/');
-  if (path.empty() || slash == std::string::npos || slash == 0) return {};
-  const std::string directory = path.substr(0, slash);
-  if (files.Exists(directory)) return {};
-  return Error{Code::kNotFound, Str("cannot write ", path, ": there is no directory ", directory, "; make it first")};
 }
 
 int Threads(int asked) { return asked > 0 ? asked : base::AvailableCores(); }

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/settings.h"
 #include "base/thread_pool.h"
+#include "base/writable.h"
 #include "fabric/fabric.h"
 #include "fabric/launch_environment.h"
 
@@ -64,9 +65,7 @@ std::string ProgramCommit();
 // flags.
 Result<void> Print(base::Files& files, std::string_view text);
 
-// kNotFound when the directory of a file to be written is not there, kInvalid when the file is a directory: better
-// known before the work than after.
-Result<void> CheckPlaceFor(const base::Files& files, const std::string& path);
+using base::CheckPlaceFor;
 
 // Threads to use: what was asked for, or every core.
 int Threads(int asked);

@@ -1,7 +1,6 @@
 #include "workers_view.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace freshet::cli {
@@ -95,21 +94,6 @@ std::string Stragglers(const std::vector<WorkerLine>& workers) {
 }
 
 }  // namespace
-
-Result<std::vector<WorkerLine>> GatherWorkers(fabric::Collectives& collectives, const StepTimes& mine) {
-  const auto all = TRY(collectives.Gather(std::as_bytes(std::span(&mine, 1))));
-  std::vector<WorkerLine> lines;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    WorkerLine line;
-    line.rank = static_cast<int>(rank);
-    line.host = collectives.fabric().host(line.rank);
-    if (all[rank].size() != sizeof line.times)
-      return Error{Code::kCorrupt, Str("rank ", rank, " runs another version of this program")};
-    std::memcpy(&line.times, all[rank].data(), sizeof line.times);
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   const StepTimes& t = worker.times;

@@ -4,20 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "fabric/collectives.h"
-#include "strategy/strategy.h"
+#include "train/worker_report.h"
 
 namespace freshet::cli {
 
-// What is shown of one worker.
-struct WorkerLine {
-  int rank = 0;
-  std::string host;
-  strategy::StepTimes times;
-};
-
-// Of all workers, by rank; all call it.
-Result<std::vector<WorkerLine>> GatherWorkers(fabric::Collectives& collectives, const strategy::StepTimes& mine);
+using train::GatherWorkers;
+using WorkerLine = train::WorkerReport;
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker);
 // The mean step: how long it takes, and which share of that each part has.

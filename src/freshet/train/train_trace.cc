@@ -1,9 +1,11 @@
-#include "train_trace.h"
+#include "train/train_trace.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace freshet::cli {
+#include "base/option.h"
+
+namespace freshet::train {
 namespace {
 
 // What a process sends before its events.
@@ -13,29 +15,31 @@ struct Head {
 
 }  // namespace
 
-TrainTrace::TrainTrace(Door& door, std::string path, int rank, int workers)
-    : door_(door), path_(std::move(path)), rank_(rank), origin_(door.clock.Now()) {
-  for (int worker = 0; worker < workers; ++worker) recorders_.push_back(std::make_unique<base::Trace>(door.clock));
+TrainTrace::TrainTrace(base::Files& files, base::Clock& clock, std::string path, int rank, int workers)
+    : files_(files), clock_(clock), path_(std::move(path)), rank_(rank), origin_(clock.Now()) {
+  for (int worker = 0; worker < workers; ++worker) recorders_.push_back(std::make_unique<base::Trace>(clock));
 }
 
-Result<std::unique_ptr<TrainTrace>> TrainTrace::Open(Door& door, std::string path, int rank, int workers) {
-  std::unique_ptr<TrainTrace> trace(new TrainTrace(door, std::move(path), rank, workers));
+Result<std::unique_ptr<TrainTrace>> TrainTrace::Open(base::Files& files, base::Clock& clock, std::string path, int rank,
+                                                     int workers) {
+  std::unique_ptr<TrainTrace> trace(new TrainTrace(files, clock, std::move(path), rank, workers));
   if (rank == 0) {
     const auto written = trace->Write();
     if (!written.ok())
-      return Error{written.error().code, Str("--trace ", trace->path_, ": cannot be written: ", written.error().text)};
+      return Error{written.error().code,
+                   Str(Option("trace"), " ", trace->path_, ": cannot be written: ", written.error().text)};
   }
   return trace;
 }
 
 Result<void> TrainTrace::CompareClocks(fabric::Collectives& collectives) {
-  first_ = last_ = TRY(fabric::CompareClocks(collectives, door_.clock));
+  first_ = last_ = TRY(fabric::CompareClocks(collectives, clock_));
   host_ = collectives.fabric().host(rank_);
   return collectives.Broadcast(std::as_writable_bytes(std::span(&origin_, 1)), 0);
 }
 
 Result<void> TrainTrace::Gather(fabric::Collectives& collectives) {
-  last_ = TRY(fabric::CompareClocks(collectives, door_.clock));
+  last_ = TRY(fabric::CompareClocks(collectives, clock_));
   {
     fabric::Exchange exchange(collectives.fabric(), collectives.NextTag(), "gathering the trace");
     TRY(rank_ == 0 ? Receive(exchange) : Send(exchange));
@@ -82,7 +86,7 @@ std::string TrainTrace::Events(std::size_t worker) const {
 }
 
 Result<void> TrainTrace::Write() const {
-  return base::WriteAtomic(door_.files, path_, [&](base::OutputFile& file) -> Result<void> {
+  return base::WriteAtomic(files_, path_, [&](base::OutputFile& file) -> Result<void> {
     const char* separator = "[\n";
     const auto add = [&](const std::string& events) -> Result<void> {
       TRY(file.Write(separator));
@@ -95,14 +99,16 @@ Result<void> TrainTrace::Write() const {
   });
 }
 
-std::string TrainTrace::ToText() const {
-  std::uint64_t spans = others_spans_, dropped = others_dropped_;
-  for (const auto& recorder : recorders_) {
-    spans += recorder->size();
-    dropped += recorder->dropped();
-  }
-  return Str("trace        ", path_, ", ", Grouped(spans), " spans",
-             dropped > 0 ? Str(" (", Grouped(dropped), " later ones left out)") : "", "\n");
+std::uint64_t TrainTrace::spans() const {
+  std::uint64_t sum = others_spans_;
+  for (const auto& recorder : recorders_) sum += recorder->size();
+  return sum;
 }
 
-}  // namespace freshet::cli
+std::uint64_t TrainTrace::dropped() const {
+  std::uint64_t sum = others_dropped_;
+  for (const auto& recorder : recorders_) sum += recorder->dropped();
+  return sum;
+}
+
+}  // namespace freshet::train

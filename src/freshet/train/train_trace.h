@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/trace.h"
 #include "fabric/exchange.h"
 #include "fabric/one_clock.h"
-#include "verb.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 
 // The trace of a training run: a recorder for each worker of this process and, at the end, what the other processes
 // recorded, in one file on rank 0's clock.
@@ -18,12 +18,13 @@ namespace freshet::cli {
 // between is placed as if clocks drifted evenly, so that spans of different processes are right to the error that is
 // told with each of them.
 //
-// Threads: recorders any; the rest one.
+// Threads: recorders any; the rest one. Ownership: borrows files and clock.
 class TrainTrace {
  public:
   // `rank` is this process's, of several; `workers` those within it. Rank 0 replaces the file by an empty trace now, so
   // that a path that cannot be written is refused before anything is trained.
-  static Result<std::unique_ptr<TrainTrace>> Open(Door& door, std::string path, int rank, int workers);
+  static Result<std::unique_ptr<TrainTrace>> Open(base::Files& files, base::Clock& clock, std::string path, int rank,
+                                                  int workers);
 
   base::Trace& recorder(int worker) { return *recorders_[static_cast<std::size_t>(worker)]; }
 
@@ -33,16 +34,18 @@ class TrainTrace {
 
   // Writes what there is; rank 0 alone. After a failure that is what this process recorded.
   Result<void> Write() const;
-  // The file, how many spans it has and how many more there were.
-  std::string ToText() const;
+  const std::string& path() const { return path_; }
+  std::uint64_t spans() const;    // in all, of those that are there
+  std::uint64_t dropped() const;  // and that there was no room for
 
  private:
-  TrainTrace(Door& door, std::string path, int rank, int workers);
+  TrainTrace(base::Files& files, base::Clock& clock, std::string path, int rank, int workers);
   Result<void> Send(fabric::Exchange& exchange) const;
   Result<void> Receive(fabric::Exchange& exchange);
   std::string Events(std::size_t worker) const;
 
-  Door& door_;
+  base::Files& files_;
+  base::Clock& clock_;
   const std::string path_;
   const int rank_;
   base::Clock::Duration origin_;  // what the picture calls 0, by rank 0's clock
@@ -53,4 +56,4 @@ class TrainTrace {
   std::uint64_t others_spans_ = 0, others_dropped_ = 0;
 };
 
-}  // namespace freshet::cli
+}  // namespace freshet::train

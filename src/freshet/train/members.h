@@ -8,7 +8,7 @@
 #include "data/others.h"
 #include "fabric/fabric.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 
 // The processes that train one model, as one of them knows them before training begins: what they ask each other.
 //
@@ -37,4 +37,4 @@ class Members final : public data::Others {
   bool refused_ = false, began_ = false;
 };
 
-}  // namespace freshet::cli
+}  // namespace freshet::train

@@ -1,8 +1,8 @@
-#include "members.h"
+#include "train/members.h"
 
 #include "fabric/collectives.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 
 Result<std::vector<std::string>> Members::Tell(std::string_view about, const std::string& mine) {
   const std::string said = Str(about, "\n", mine);
@@ -32,4 +32,4 @@ void Members::Leave(const Error& why) {
   if (fabric_ != nullptr && !refused_ && why.code != Code::kStopped) fabric_->Abort(why);
 }
 
-}  // namespace freshet::cli
+}  // namespace freshet::train

@@ -1,13 +1,14 @@
-#include "agreement.h"
+#include "train/agreement.h"
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
+#include "base/option.h"
 #include "data/image_folder.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 namespace {
 
 using Json = nlohmann::json;
@@ -32,8 +33,8 @@ Result<FileAccount> LookAtFile(base::Files& files, const std::string& path) {
   const auto file = files.IsDevice(path) ? nullptr : TRY(files.OpenRead(path));
   if (file == nullptr || !file->size())
     return Error{Code::kInvalid, Str(path == "-" ? "standard input (-)" : path,
-                                     " is not a file that all workers can read the same rows from; give a file, or "
-                                     "--split own when each worker's input is its own share")};
+                                     " is not a file that all workers can read the same rows from; give a file, or ",
+                                     Option("split"), " own when each worker's input is its own share")};
   FileAccount account{.path = path, .bytes = *file->size()};
   std::string end(kEndBytes, '\0');
   for (const std::uint64_t offset :
@@ -103,15 +104,15 @@ Result<void> AgreeOnFiles(data::Others& others, const std::string& split, const 
   try {  // the JSON library's own errors end here
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
       if (all[rank].at("split") != all[0].at("split"))
-        return others.Refuse(Str(others.Name(0), " has --split ", all[0].at("split").get<std::string>(), ", ",
-                                 others.Name(rank), " --split ", all[rank].at("split").get<std::string>(),
-                                 "; give all workers the same"));
+        return others.Refuse(Str(others.Name(0), " has ", Option("split"), " ", all[0].at("split").get<std::string>(),
+                                 ", ", others.Name(rank), " ", Option("split"), " ",
+                                 all[rank].at("split").get<std::string>(), "; give all workers the same"));
       if (split == "own") continue;
       const std::string difference = Difference(all[0], all[rank], others.Name(0), others.Name(rank));
       if (!difference.empty())
-        return others.Refuse(Str("workers see different files: ", difference, "; with --split ", split,
-                                 " all share out the rows of the same files: give all the same ones, or --split own "
-                                 "when each worker's input is its own share"));
+        return others.Refuse(Str("workers see different files: ", difference, "; with ", Option("split"), " ", split,
+                                 " all share out the rows of the same files: give all the same ones, or ",
+                                 Option("split"), " own when each worker's input is its own share"));
     }
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("what another worker says of its files is damaged: ", problem.what())};
@@ -137,4 +138,4 @@ Result<void> AgreeOnSettings(data::Others& others, std::string_view about, const
   return {};
 }
 
-}  // namespace freshet::cli
+}  // namespace freshet::train

@@ -1,19 +1,17 @@
-#include "topology.h"
+#include "train/topology.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/option.h"
 #include "train/trainer.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 namespace {
 
 using fabric::Algorithm;
 
 Result<void> CheckUsable(const fabric::Fabric& fabric, Algorithm algorithm) {
   if (algorithm != Algorithm::kNative || fabric.has_native()) return {};
-  return Error{Code::kInvalid, Str("fabric ", fabric.name(),
-                                   " has no all-reduce of its own (native); name another in --topology or "
-                                   "--algorithm-table")};
+  return Error{Code::kInvalid, Str("fabric ", fabric.name(), " has no all-reduce of its own (native); name another in ",
+                                   Option("topology"), " or ", Option("algorithm-table"))};
 }
 
 // What rank 0 says, to all.
@@ -24,7 +22,8 @@ Result<std::string> FromRankZero(fabric::Collectives& collectives, const std::st
 
 }  // namespace
 
-Result<Topology> SettleTopology(Door& door, fabric::Collectives& collectives, const TopologyWishes& wishes) {
+Result<Topology> SettleTopology(base::Files& files, base::Clock& clock, fabric::Collectives& collectives,
+                                const TopologyWishes& wishes) {
   const Algorithm algorithm = collectives.options().algorithm;
   const fabric::Fabric& fabric = collectives.fabric();
   Topology topology{.algorithm = std::string(NameOf(algorithm))};
@@ -34,7 +33,7 @@ Result<Topology> SettleTopology(Door& door, fabric::Collectives& collectives, co
   }
   const std::string usual = collectives.table().ToText();
   std::string saved;
-  if (wishes.table.empty() && fabric.rank() == 0) saved = TRY(train::SavedAlgorithms(door.files, wishes.checkpoint));
+  if (wishes.table.empty() && fabric.rank() == 0) saved = TRY(SavedAlgorithms(files, wishes.checkpoint));
   saved = TRY(FromRankZero(collectives, saved));
   const std::string& told = wishes.table.empty() ? saved : wishes.table;
   topology.chosen = wishes.table.empty() ? "resumed" : "given";
@@ -44,7 +43,7 @@ Result<Topology> SettleTopology(Door& door, fabric::Collectives& collectives, co
     collectives.SetTable(std::move(table));
   } else if (wishes.measure) {
     topology.chosen = "measured";
-    TRY(collectives.Calibrate(door.clock));
+    TRY(collectives.Calibrate(clock));
   } else {
     topology.chosen = "fixed";
   }
@@ -53,18 +52,4 @@ Result<Topology> SettleTopology(Door& door, fabric::Collectives& collectives, co
   return topology;
 }
 
-nlohmann::ordered_json ToJson(const Topology& topology) {
-  nlohmann::ordered_json json = {{"algorithm", topology.algorithm}};
-  if (topology.table.empty()) return json;
-  json["table"] = topology.table;
-  json["chosen"] = topology.chosen;
-  return json;
-}
-
-std::string ToText(const Topology& topology) {
-  if (topology.algorithm.empty()) return "";
-  if (topology.table.empty()) return Str("topology     ", topology.algorithm, "\n");
-  return Str("topology     by bytes: ", topology.table, " (", topology.chosen, ")\n");
-}
-
-}  // namespace freshet::cli
+}  // namespace freshet::train

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "data/others.h"
 
-namespace freshet::cli {
+namespace freshet::train {
 
 // What workers must have in common for N of them to be one experiment: the same rows to share out, and the same
 // settings. Each tells the others; all see what differs, name the ranks, and refuse.
@@ -24,10 +24,10 @@ struct FileAccount {
 // The files that patterns stand for here. kInvalid for what has no length (standard input, a pipe).
 Result<std::vector<FileAccount>> LookAt(base::Files& files, const std::vector<std::string>& patterns);
 
-// Do all read the same files, by the same --split? `mine` is not looked at with --split own.
+// Do all read the same files, by the same split? `mine` is not looked at when it is "own".
 Result<void> AgreeOnFiles(data::Others& others, const std::string& split, const std::vector<FileAccount>& mine);
 
 // Lines `name = value` that have to be the same for all.
 Result<void> AgreeOnSettings(data::Others& others, std::string_view about, const std::string& mine);
 
-}  // namespace freshet::cli
+}  // namespace freshet::train
