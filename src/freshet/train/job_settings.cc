@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "base/option.h"
+#include "base/version.h"
+#include "data/cache.h"
+#include "train/job_parts.h"
+
+namespace freshet::train {
+namespace {
+
+using Names = std::set<std::string_view>;
+
+// The lines of `settings` but those of `left_out`.
+std::string Without(const Names& left_out, std::string_view settings) {
+  std::string kept;
+  for (const std::string_view line : Split(settings, '\n'))
+    if (!line.empty() && !left_out.contains(line.substr(0, line.find(' ')))) kept += Str(line, "\n");
+  return kept;
+}
+
+std::string LineOf(std::string_view name, const std::string& settings) {
+  for (const std::string_view line : Split(settings, '\n'))
+    if (line.substr(0, line.find(' ')) == name) return std::string(line);
+  CHECK(false);  // Said is asked for an option that there is not
+}
+
+// What several workers cannot do.
+Result<void> CheckTogether(base::Files& files, const Job& job) {
+  if (job.learning.optimizer == "lbfgs")
+    return Error{Code::kInvalid, Str(Option("workers"), " does not go with ", Option("optimizer"), " lbfgs")};
+  const Together& together = job.together;
+  const std::string once = job.input.Once(files);
+  if (together.own() && together.workers > 0)
+    return Error{Code::kInvalid, Str(Option("split"), " own is for processes, each with an input of its own, and ",
+                                     Option("workers"), " ", together.workers,
+                                     " are one process; start them with freshet launch -n ", together.workers, " --")};
+  if (!once.empty() && !together.own())
+    return Error{Code::kInvalid,
+                 Str("workers need files that each can open, and ", once, " can be read only once; with ",
+                     Option("split"), " own each process has an input of its own")};
+  if (together.Whole()) return {};
+  if (together.split == "bytes" && !job.input.part.empty())
+    return Error{Code::kInvalid, Str(Option("part"), " and ", Option("split"),
+                                     " bytes both say which part a worker reads; leave one out")};
+  for (const std::string& path : job.input.Resolved())
+    if (data::CacheReader::Is(files, path))
+      return Error{Code::kInvalid, Str(Option("split"), " ", together.split, ": ", path,
+                                       " holds rows that were parsed before, which are read as a whole; use ",
+                                       Option("split"), " rows, or the files it was made from")};
+  return {};
+}
+
+}  // namespace
+
+void Job::Register(base::Settings& settings) {
+  input.Register(settings, data::Input::Use::kTraining);
+  settings.Group("Model");
+  learning.RegisterModel(settings);
+  settings.Add("from", &from, "start from this model file", {.letter = 'i', .value = "FILE"});
+  settings.Group("Learning");
+  settings.Add("epochs", &epochs, "passes over the data (0: 1, factorization 20, lbfgs 50, networks 10)",
+               {.letter = 'e', .value = "N", .least = 0});
+  learning.RegisterLearning(settings);
+  settings.Add(
+      "batch", &batch,
+      "rows per update (0: 1, networks 32; with several workers that exchange gradients 16 of each, kmeans 256)",
+      {.value = "N", .least = 0, .most = 1 << 20});
+  settings.Add("shuffle", &shuffle,
+               "mix rows within 16 MB (networks: 64 MB, and by default), and blocks from the second epoch on");
+  settings.Add("prefetch", &prefetch, "blocks of rows read ahead of need (networks)",
+               {.value = "N", .least = 1, .most = 1024});
+  settings.Add(
+      "deterministic", &deterministic,
+      Str("the same result for any number of threads (but for LSTM and GRU layers); ", Option("no-deterministic"),
+          " lets them update a sparse model at once, and workers measure how sums travel best"));
+  settings.Group("Workers");
+  together.Register(settings);
+  settings.Group("Validation");
+  settings.Add("holdout", &holdout, "share of rows kept back to test on", {.value = "X", .least = 0, .most = 0.9});
+  settings.Add("holdout-after", &holdout_after, "keep back rows from this time on (seconds since 1970)",
+               {.value = "T", .least = 0});
+  settings.Add("patience", &patience, "stop after so many epochs without a better held-out loss",
+               {.value = "N", .least = 0});
+  settings.Group("Going on");
+  settings.Add("checkpoint", &checkpoint, "save the run here; the same command again resumes it", {.value = "FILE"});
+  settings.Add("checkpoint-seconds", &checkpoint_seconds, "time between checkpoints", {.value = "S", .least = 0});
+  settings.Add("fresh", &fresh, "start over though there is a checkpoint");
+  settings.Add("keep-optimizer", &keep_optimizer,
+               Str("the model file also holds what the update rule has summed up, so that serve and ", Option("from"),
+                   " go on as this run would have"));
+  settings.Add("cache", &cache, "keep parsed rows here", {.letter = 'c', .value = "FILE"});
+  settings.Add("scratch", &scratch, "where temporary files go", {.value = "DIR"});
+}
+
+std::string Job::Lines() const {
+  Job copy = *this;
+  base::Settings settings;
+  copy.Register(settings);
+  return settings.Effective();
+}
+
+bool Job::Said(std::string_view name) const {
+  return said.contains(name) || LineOf(name, Lines()) != LineOf(name, Job().Lines());
+}
+
+Result<void> Check(base::Files& files, const Job& job, int workers) {
+  Job copy = job;
+  base::Settings settings;
+  copy.Register(settings);
+  TRY(settings.Check());
+  TRY(job.together.Collectives());
+  if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
+    return Error{Code::kInvalid,
+                 Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};
+  return workers == 1 ? Result<void>() : CheckTogether(files, job);
+}
+
+std::string Fingerprint(const Job& job) {
+  // Workers with inputs of their own each name another.
+  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",       "bad-rows",
+                "cache",      "max-bad-rows",       "workers", "keep-optimizer"};
+  if (job.together.own()) free.insert({"data", "label-file"});
+  return Without(free, job.Lines());
+}
+
+std::string CommonSettings(const Job& job) {
+  Names elsewhere = {"data", "label-file", "from", "split"};
+  if (job.learning.model.ends_with(".toml")) elsewhere.insert("model");
+  const auto given = [](bool is) { return is ? "given" : "not given"; };
+  return Str(Without(elsewhere, Fingerprint(job)), "fresh = ", job.fresh,
+             "\ncheckpoint = ", given(!job.checkpoint.empty()), "\ntrace = ", given(!job.trace.empty()),
+             "\nversion = ", Version(), "\n");
+}
+
+}  // namespace freshet::train

@@ -1,0 +1,68 @@
+#include "train/together.h"
+
+#include "base/option.h"
+#include "fabric/codec.h"
+
+namespace freshet::train {
+
+void Together::Register(base::Settings& settings) {
+  std::vector<std::string> codecs = fabric::Codec::Names();
+  codecs.emplace_back("power");
+  settings.Add("workers", &workers, "workers in this process, each with its share of the threads (0: one, alone)",
+               {.letter = 'w', .value = "N", .least = 0, .most = 1024});
+  settings.Add("strategy", &strategy.kind,
+               Str("how workers' updates meet (average, when neither this nor ", Option("batch"),
+                   " is given, for models that learn row by row: linear, fm, factorization)"),
+               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
+  settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
+  settings.Add("calibrate", &calibrate,
+               "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
+  settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
+               {.value = "\"0 tree, 65536 ring\""});
+  settings.Add("batch-per-worker", &batch_per_worker, Str(Option("batch"), " is of each worker, not of all together"));
+  settings.Add("scale-rate", &scale_rate, "linear: the rate times the number of workers, reached by a warm-up",
+               {.value = "HOW", .choices = {"none", "linear"}});
+  settings.Add("split", &split,
+               "rows: all workers read everything and take their share of each batch, as one worker would have it; "
+               "bytes: each reads its own part of the files (once more, before training, where names or moments are "
+               "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
+               {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
+  settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
+  settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
+               {.value = "X", .least = 0});
+  settings.Add("power-rank", &strategy.power_rank, "columns of the factors of codec power",
+               {.value = "N", .least = 1, .most = 1024});
+  settings.Add("layer-factors", &strategy.factors,
+               "dense layers travel as inputs and deltas where that is fewer bytes");
+  settings.Add("overlap", &strategy.overlap, "exchange what is finished while the rest is computed");
+  settings.Add("bucket", &strategy.bucket_bytes, "gradients travel in buckets of at most about so many bytes",
+               {.value = "BYTES", .least = 1});
+  settings.Add("accumulate", &strategy.accumulate, "parts in which a worker computes its share of an update",
+               {.value = "N", .least = 1});
+  settings.Add("batch-norm", &strategy.batch_norm,
+               "statistics of batch norm: of all workers' rows together, or local to each worker",
+               {.value = "HOW", .choices = {"together", "local"}});
+  settings.Add("every", &strategy.every,
+               "average, groups: updates between two averages (if not given, of single rows: 256, factorization 16384)",
+               {.value = "N", .least = 1});
+  settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
+  settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
+               {.value = "X", .least = 0, .most = 1});
+  settings.Add("warm-start", &strategy.warm_start, "updates by plain all-reduce before averaging or compression begins",
+               {.value = "N"});
+  settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+}
+
+Result<fabric::Collectives::Options> Together::Collectives() const {
+  fabric::Collectives::Options options;
+  options.algorithm = TRY(fabric::AlgorithmOf(topology));
+  if (options.algorithm != fabric::Algorithm::kAuto && (calibrate || !algorithm_table.empty()))
+    return Error{Code::kInvalid,
+                 Str(Option(calibrate ? "calibrate" : "algorithm-table"), " chooses for ", Option("topology"),
+                     " auto; ", Option("topology"), " ", topology, " leaves nothing to choose")};
+  if (!algorithm_table.empty())
+    TRY(fabric::AlgorithmTable::FromText(algorithm_table).While(Str("reading ", Option("algorithm-table"))));
+  return options;
+}
+
+}  // namespace freshet::train

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/settings.h"
+#include "fabric/collectives.h"
+#include "strategy/strategy.h"
+
+namespace freshet::train {
+
+// How workers train one model together.
+struct Together {
+  int workers = 0;                     // in this process, each with its share of the threads (0: one, alone)
+  bool batch_per_worker = false;       // a batch is of each worker, not of all together
+  std::string scale_rate = "none";     // linear: the rate times the number of workers, reached by a warm-up
+  std::string split = "auto";          // how rows are shared out: rows, bytes, own
+  std::string topology = "auto";       // how sums travel
+  bool calibrate = false;              // topology auto: by measurements, not a fixed table
+  std::string algorithm_table;         // topology auto: what goes how from which size on
+  strategy::StrategyOptions strategy;  // its batch, whole and threads are set by the job
+
+  // Binds the options to their names. The caller begins the group.
+  void Register(base::Settings& settings);
+
+  // Is each worker's input its own share, rather than what all read or have parts of?
+  bool own() const { return split == "own"; }
+  // Do all workers read all rows, each taking its share of every update?
+  bool Whole() const { return split != "bytes" && !own(); }
+  // kInvalid for a topology and a table that contradict each other.
+  Result<fabric::Collectives::Options> Collectives() const;
+};
+
+}  // namespace freshet::train
