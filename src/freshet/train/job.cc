@@ -1,0 +1,193 @@
+#include "train/job.h"
+
+#include <algorithm>
+
+#include "base/option.h"
+#include "base/writable.h"
+#include "train/agreement.h"
+#include "train/evaluate.h"
+#include "train/job_parts.h"
+
+namespace freshet::train {
+namespace {
+
+// What is read, for whoever resumes the run. When a file was written does not matter, only what is in it; of what
+// cannot be looked at twice (a pipe) nothing is known.
+std::string Account(base::Files& files, const std::vector<std::string>& patterns) {
+  const auto accounts = LookAt(files, patterns);
+  if (!accounts.ok()) return "";
+  std::string lines;
+  for (const FileAccount& file : accounts.value())
+    lines += Str(file.path, " of ", Grouped(file.bytes), file.folder ? " files" : " bytes", ", checksum ",
+                 file.checksum, "\n");
+  return lines;
+}
+
+// Before anything is read: all have the same settings and, unless each has its own, the same files.
+Result<void> CompareWorkers(base::Files& files, const Job& job, Members& members) {
+  TRY(AgreeOnSettings(members, "settings", CommonSettings(job)));
+  const std::string& split = job.together.split;
+  return AgreeOnFiles(members, split == "auto" ? "rows" : split,
+                      job.together.own() ? std::vector<FileAccount>() : TRY(LookAt(files, job.input.Resolved())));
+}
+
+// Names are numbered while rows are read, and each worker would number those of its own share: all look at theirs
+// first, so that nobody may have one that can be read only once.
+Result<void> CheckNames(base::Files& files, const data::Input& input, const data::Description& description,
+                        Members& members) {
+  if (description.dictionaries.empty()) return {};
+  const auto once = TRY(members.Tell("inputs that can be read once", input.Once(files)));
+  const bool ratings = description.format == "ratings";
+  for (std::size_t rank = 0; rank < once.size(); ++rank)
+    if (!once[rank].empty())
+      return members.Refuse(Str(Option("split"), " own: ", members.Name(rank), " has ", once[rank],
+                                ", which can be read only once, and ", ratings ? "users and items" : "categories",
+                                " are looked for before training, to be numbered alike; give it a file",
+                                ratings ? "" : Str(", or hash them with ", Option("bits"), " 18")));
+  return {};
+}
+
+// What all workers begin with, as far as files told it.
+std::string CommonStart(const Start& start) {
+  return Str("input = ", start.description.ToJson(), "\nmodel = ", start.config.ToJson(),
+             "\nchecksum of the weights of ", Option("from"), " = ",
+             start.earlier == nullptr ? 0 : start.earlier->parameters.Checksum(), "\n");
+}
+
+// Begins with an earlier model: its input, its kind and its loss.
+Result<void> BeginWith(const model::TrainedModel& earlier, Start& start) {
+  Job& job = start.job;
+  start.earlier = &earlier;
+  start.description = earlier.description;
+  if (!job.input.scale_target && earlier.description.target.any())
+    return Error{Code::kInvalid, Str(Option("no-scale-target"), ": ", job.from,
+                                     " has learned scaled numbers and goes on with them; leave out one of the two")};
+  job.learning.model = earlier.model->config().kind;
+  job.learning.loss = earlier.model->config().loss;
+  return {};
+}
+
+// Opens the input and finds out, alone or with others, all that must be known before the first row is learned.
+Result<std::unique_ptr<data::RowSource>> OpenAndSettle(const base::Env& env, Start& start, const Around& around,
+                                                       Members* members) {
+  Job& job = start.job;
+  const bool own = members != nullptr && job.together.own(), fresh = start.earlier == nullptr;
+  auto source = TRY(data::Open(env, job.input, start.description));
+  if (own) TRY(CheckNames(env.files, job.input, start.description, *members));
+  if (fresh) TRY(data::FindAllClasses(env, job.input, start.description));
+  if (around.opened) around.opened(start.description);
+  SettleDefaults(job, start.description, start.workers);
+  const bool network = job.learning.IsNetwork();
+  if (network && fresh) TRY(data::SettleView(env, job.input, *source, start.description));
+  if (own && fresh) TRY(data::AgreeOnView(*members, start.description.view));
+  if (!network && (job.input.crop > 0 || job.input.mirror || job.input.subtract_mean != "auto"))
+    return Error{Code::kInvalid, Str(Option("crop"), ", ", Option("mirror"), " and ", Option("subtract-mean"),
+                                     " are for networks; name one with ", Option("model"))};
+  if (!fresh) {
+    start.config = start.earlier->model->config();
+    return source;
+  }
+  start.config = TRY(job.learning.Config(start.description, env.log));
+  const auto model = TRY(model::Model::Make(start.config));
+  TRY(data::SettleTarget(job.input, *source, model->WantsScaledLabels(), members, start.description));
+  return source;
+}
+
+Result<void> RemoveCheckpoint(base::Files& files, const Job& job) {
+  if (job.checkpoint.empty() || !job.fresh || !files.Exists(job.checkpoint)) return {};
+  auto removed = files.Remove(job.checkpoint);
+  if (!removed.ok() && files.Exists(job.checkpoint)) return removed;  // else another process was faster
+  return {};
+}
+
+Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job, Around& around, Members* members) {
+  const int rank = members == nullptr ? 0 : members->fabric().rank();
+  const int workers = std::max(members == nullptr ? 1 : members->fabric().size(), job.together.workers);
+  const bool own = members != nullptr && job.together.own();
+  job.input.stop = around.stop;
+  if (own) job.input.rank = rank;
+  if (members != nullptr && job.together.workers > 0)
+    return Error{Code::kInvalid, Str(Option("workers"), " ", job.together.workers, " inside one of ",
+                                     members->fabric().size(), " processes; leave it out: each process is a worker")};
+  TRY(Check(env.files, job, workers));
+  for (const std::string& path : {job.checkpoint, job.cache, job.input.bad_rows_path})
+    TRY(base::CheckPlaceFor(env.files, path));
+  if (members != nullptr) TRY(CompareWorkers(env.files, job, *members));
+  TRY(job.learning.ChooseTask(env.files, job.input));
+  if (own) job.input.options.others = members;
+  Start start{.job = job, .around = around, .workers = workers};
+  std::optional<model::TrainedModel> earlier;
+  if (!job.from.empty()) {
+    earlier = TRY(model::LoadModel(env.files, job.from, memory));
+    TRY(BeginWith(*earlier, start));
+  }
+  auto source = TRY(OpenAndSettle(env, start, around, members));
+  start.batch = job.together.batch_per_worker ? job.batch * static_cast<std::uint64_t>(workers) : job.batch;
+  start.whole = job.together.Whole();
+  start.fingerprint = Str(Fingerprint(job), "rows of an update = ", start.batch, "\n");
+  if (!job.checkpoint.empty() && !own) start.inputs = Account(env.files, job.input.Resolved());
+  if (members != nullptr) {
+    TRY(AgreeOnSettings(*members, "what they begin with", CommonStart(start)));
+    if (!start.whole && !own) source = nullptr;  // a worker opens its part of it
+  }
+  TRY(RemoveCheckpoint(env.files, job));
+  std::unique_ptr<TrainTrace> trace;
+  if (!job.trace.empty()) {
+    trace = TRY(TrainTrace::Open(env.files, env.clock, job.trace, rank, std::max(job.together.workers, 1)));
+    start.trace = trace.get();
+  }
+  if (members != nullptr) members->Begin();
+  auto worked = members != nullptr          ? WorkAsMember(env, start, memory, members->fabric(), std::move(source))
+                : job.together.workers == 0 ? WorkAlone(env, start, memory, std::move(source))
+                                            : WorkTogether(env, start, memory);
+  if (trace != nullptr && rank == 0 && !worked.ok()) (void)trace->Write();  // as far as it went
+  Outcome outcome = TRY(std::move(worked));
+  if (members != nullptr) members->Part();
+  if (trace != nullptr && rank == 0) TRY(trace->Write());
+  outcome.trace = std::move(trace);
+  const Report& report = outcome.report;
+  if (rank == 0 && ((report.rows == 0 && report.epochs == 0) || report.progressive.rows() == 0))
+    return Error{Code::kBadInput, Str(Join(job.input.paths, ", "), ": no rows to learn from")};
+  if (outcome.topology.chosen == "measured" || !outcome.topology.usual)  // for whoever repeats this run
+    job.together.algorithm_table = outcome.topology.table;
+  outcome.job = std::move(job);
+  outcome.job.input.options.others = nullptr;
+  return outcome;
+}
+
+}  // namespace
+
+Result<Outcome> Run(const base::Env& env, optimize::Memory& memory, Job job, Around around) {
+  if (around.fabric == nullptr || around.fabric->size() == 1) return RunWith(env, memory, job, around, nullptr);
+  Members members(std::move(around.fabric));
+  auto outcome = RunWith(env, memory, job, around, &members);
+  if (outcome.ok()) return outcome;
+  members.Leave(outcome.error());
+  // Until training begins each stops by itself: who was told to stop misses those who were told so, too.
+  const bool stopped = around.stop != nullptr && around.stop->load(std::memory_order_relaxed);
+  if (outcome.error().code == Code::kPeerLost && !members.began() && stopped) return Error{Code::kStopped, "stopped"};
+  return outcome;
+}
+
+Result<Evaluation> Evaluate(const base::Env& env, Outcome& outcome, const std::vector<std::string>& paths,
+                            const std::atomic<bool>* stop) {
+  model::TrainedModel& trained = outcome.trained;
+  data::Input input;
+  input.paths = paths;
+  input.grow = false;
+  input.labelled = outcome.job.input.labelled;
+  input.max_bad_rows = outcome.job.input.max_bad_rows;
+  input.stop = stop;
+  const auto rows = TRY(data::Open(env, input, trained.description));
+  const base::Span span(outcome.trace == nullptr ? nullptr : &outcome.trace->recorder(0), "evaluate",
+                        base::Trace::kTraining);
+  return Evaluate(env, *trained.model, trained.parameters, trained.description, *rows, stop);
+}
+
+Result<void> Save(base::Files& files, const Outcome& outcome, const std::string& path) {
+  const model::TrainedModel& trained = outcome.trained;
+  return model::SaveModel(files, path, *trained.model, trained.parameters, trained.description, trained.metadata,
+                          trained.rated, trained.sums ? &*trained.sums : nullptr);
+}
+
+}  // namespace freshet::train
