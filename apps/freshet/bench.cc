@@ -4,8 +4,8 @@
 #include "fabric/measure.h"
 #include "fabric/threads/threads_fabric.h"
 #include "launcher_watch.h"
+#include "place_flags.h"
 #include "verb.h"
-#include "worker_flags.h"
 
 namespace freshet::cli {
 namespace {
@@ -41,29 +41,29 @@ std::string ToText(const Rows& rows, std::string_view fabric, int workers) {
 }
 
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
-  WorkerFlags workers;
+  PlaceFlags flags;
+  int workers = 0;
   std::vector<std::string> what;
   fabric::MeasureOptions options;
   bool json = false;
   base::Settings settings;
   settings.Group("What");
   settings.Add("what", &what, "what to measure: fabric", {.value = "WHAT", .positional = true});
-  settings.Add("workers", &workers.workers, "workers in this process (0: 2)",
-               {.letter = 'w', .value = "N", .least = 0});
+  settings.Add("workers", &workers, "workers in this process (0: 2)", {.letter = 'w', .value = "N", .least = 0});
   settings.Add("seconds", &options.seconds_each, "spent on each algorithm and size", {.value = "S", .least = 0.001});
   settings.Add("json", &json, "results as one JSON object");
   settings.Group("Place");
-  workers.RegisterPlace(settings);
+  flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (what != std::vector<std::string>{"fabric"})
     return Error{Code::kInvalid, "say what to measure: freshet bench fabric"};
-  const fabric::Place place = TRY(workers.FindPlace(door));
+  const fabric::Place place = TRY(flags.FindPlace(door, workers));
   const LauncherWatch launcher(place.mark);
-  int count = workers.workers == 0 ? 2 : workers.workers;
+  int count = workers == 0 ? 2 : workers;
   std::string name = "threads";
   Rows rows;
   if (place.size > 1) {
-    const auto fabric = TRY(workers.Connect(place, door));
+    const auto fabric = TRY(flags.Connect(place, door));
     fabric::Collectives collectives(*fabric);
     rows = TRY(fabric::Measure(collectives, door.clock, options));
     if (place.rank != 0) return {};
