@@ -68,13 +68,7 @@ void DeployFlags::Register(base::Settings& settings) {
                {.value = "X", .least = 0});
 }
 
-std::string DeployFlags::RecipeOf(const model::Traits& model) const {
-  return recipe == "auto" ? std::string(deploy::RecipeFor(model)) : recipe;
-}
-
-Result<deploy::DeploymentOptions> DeployFlags::For(const base::Settings& settings, const model::Traits& model) const {
-  deploy::DeploymentOptions made = options;
-  TRY(deploy::UseRecipe(RecipeOf(model), model, made));
+void DeployFlags::Apply(const base::Settings& settings, deploy::DeploymentOptions& made) const {
   if (settings.Given("sampler")) made.data.sampler.kind = options.data.sampler.kind;
   if (settings.Given("per-arrival")) made.data.per_arrival = options.data.per_arrival;
   if (settings.Given("sampling-rate")) made.data.rate.rate = options.data.rate.rate;
@@ -83,7 +77,6 @@ Result<deploy::DeploymentOptions> DeployFlags::For(const base::Settings& setting
   if (settings.Given("drift")) made.drift = options.drift;
   if (settings.Given("drift-keep")) made.drift_keep = options.drift_keep;
   if (settings.Given("drift-forget")) made.drift_forget = options.drift_forget;
-  return made;
 }
 
 }  // namespace freshet::cli

@@ -16,9 +16,8 @@ struct DeployFlags {
   std::string recipe = "auto";
 
   void Register(base::Settings& settings);
-  // The options for one model: the recipe's, but for those that were given.
-  Result<deploy::DeploymentOptions> For(const base::Settings& settings, const model::Traits& model) const;
-  std::string RecipeOf(const model::Traits& model) const;
+  // Those that were given, instead of what the recipe says.
+  void Apply(const base::Settings& settings, deploy::DeploymentOptions& made) const;
 };
 
 }  // namespace freshet::cli

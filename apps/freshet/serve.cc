@@ -1,20 +1,15 @@
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/metrics.h"
 #include "cold_flags.h"
 #include "deploy_flags.h"
-#include "model/network/network.h"
-#include "serve/api.h"
-#include "serve/http_server.h"
+#include "serve/service.h"
 #include "train/learning.h"
 #include "verb.h"
 
 namespace freshet::cli {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 struct ServeFlags {
   std::vector<std::string> models;
@@ -98,18 +93,11 @@ void ServeFlags::Register(base::Settings& settings) {
 Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Settings& settings,
                                              const ServeFlags& flags, const std::string& name,
                                              const model::TrainedModel& trained) {
-  deploy::DeploymentOptions options = TRY(flags.deploy.For(settings, trained.model->traits()));
-  train::Learning learning = flags.learning;
-  learning.model = trained.model->config().kind;
-  if (learning.optimizer == "auto")  // what another rule has summed up would be lost
-    learning.optimizer = deploy::OptimizerKept(files, Str(flags.state, "/", name, "/versions")).value_or("auto");
-  learning.SettleDefaults(trained.description);
-  if (learning.schedule == "auto") learning.schedule = "constant";
-  options.optimizer = learning.Optimizer();
-  options.directory = flags.state + "/" + name;
+  deploy::DeploymentOptions options = TRY(serve::OptionsFor(files, Str(flags.state, "/", name), trained, flags.learning,
+                                                            flags.deploy.recipe, flags.deploy.options));
+  flags.deploy.Apply(settings, options);
   options.data.feedback_ttl = flags.feedback_ttl;
   options.data.pending_bytes = flags.pending_mb << 20;
-  options.data.seed = options.seed = flags.learning.seed;
   options.schedule.max_buffer_size = flags.buffer;
   options.schedule.period =
       std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.period));
@@ -121,7 +109,6 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   options.retrain_rows = flags.retrain_every;
   options.retrain_epochs = flags.retrain_epochs;
   options.version_rows = flags.version_rows;
-  options.version_gap = seconds(1);
   options.versions_kept = flags.versions;
   options.accept_loss = flags.accept_loss;
   options.new_classes = flags.new_classes;
@@ -129,21 +116,16 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, const base::Set
   return options;
 }
 
-bool GoodName(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && name[0] != '.' &&
-         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-+") ==
-             std::string::npos;
-}
-
-struct Named {
-  std::string name;
-  model::TrainedModel trained;
-  deploy::Method method;
-};
-
 // NAME=FILE, NAME:METHOD=FILE or FILE.
-Result<std::vector<Named>> LoadAll(Door& door, const ServeFlags& flags, optimize::Memory& memory) {
-  std::vector<Named> all;
+Result<std::vector<serve::Offer>> LoadAll(Door& door, const base::Settings& settings, const ServeFlags& flags,
+                                          optimize::Memory& memory) {
+  std::vector<serve::Offer> all;
+  const auto add = [&](const std::string& name, model::TrainedModel trained, deploy::Method method) -> Result<void> {
+    deploy::DeploymentOptions options = TRY(OptionsFor(door.files, settings, flags, name, trained));
+    options.method = method;
+    all.push_back({name, std::move(trained), std::move(options), flags.history});
+    return {};
+  };
   const deploy::Method method = TRY(deploy::ParseMethod(flags.method));
   for (const std::string& text : flags.models) {
     const auto equals = text.find('=');
@@ -155,22 +137,13 @@ Result<std::vector<Named>> LoadAll(Door& door, const ServeFlags& flags, optimize
       own = TRY(deploy::ParseMethod(name.substr(colon + 1)));
       name.resize(colon);
     }
-    all.push_back({name, TRY(model::LoadModel(door.files, path, memory)), own});
+    TRY(add(name, TRY(model::LoadModel(door.files, path, memory)), own));
   }
   if (!flags.cold.name.empty())
-    all.push_back({flags.cold.name, TRY(flags.cold.Make(door.files, door.log, memory, flags.learning.seed)), method});
-  for (const auto& served : all) model::network::WarnOfSlowLayers(*served.trained.model, door.log);
+    TRY(add(flags.cold.name, TRY(flags.cold.Make(door.files, door.log, memory, flags.learning.seed)), method));
   if (all.empty())
     return Error{Code::kInvalid,
                  "nothing to serve: give a model file, or --cold NAME for one that starts with no data"};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!GoodName(all[i].name))
-      return Error{Code::kInvalid, Str("model name ", Quoted(all[i].name),
-                                       ": expected up to 64 letters, digits, _ . - +; "
-                                       "give one as NAME=FILE")};
-    for (std::size_t j = 0; j < i; ++j)
-      if (all[i].name == all[j].name) return Error{Code::kInvalid, Str("two models are called ", Quoted(all[i].name))};
-  }
   return all;
 }
 
@@ -187,76 +160,6 @@ Result<void> ParseListen(const std::string& text, serve::HttpOptions& http) {
   return {};
 }
 
-// The threads of the server: those that answer, one that writes and learns, one that trains, one for what would block,
-// one that looks at the clock.
-void RunServer(Door& door, serve::Api& api, serve::HttpServer& server, deploy::Bell& writer, deploy::Bell& trainer,
-               deploy::Bell& slow_bell, deploy::Background& slow, int io_threads, base::Clock::Duration drain) {
-  std::atomic<int> answering{io_threads};
-  std::atomic<bool> stop{false};
-  const auto end_all = [&] {
-    stop = true;
-    writer.Ring();
-    trainer.Ring();
-    slow_bell.Ring();
-  };
-  base::ThreadPool pool(io_threads + 4);
-  pool.Run(io_threads + 4, [&](int task) {
-    if (task < io_threads) {
-      server.Run();
-      if (--answering == 0) end_all();
-    } else if (task == io_threads) {
-      while (true) {
-        const bool last = stop.load();
-        bool busy = false;
-        for (serve::ServedModel* const model : api.models()) busy = model->deployment().Turn() || busy;
-        if (last && !busy) break;
-        if (!busy) writer.Wait(milliseconds(20));
-      }
-    } else if (task == io_threads + 1) {
-      base::YieldToOthers();
-      while (!stop.load()) {
-        bool busy = false;
-        for (serve::ServedModel* const model : api.models()) busy = model->deployment().background().RunOne() || busy;
-        if (!busy) trainer.Wait(milliseconds(200));
-      }
-    } else if (task == io_threads + 2) {
-      while (!stop.load())
-        if (!slow.RunOne()) slow_bell.Wait(milliseconds(200));
-    } else {
-      auto next = door.clock.Now();
-      std::optional<base::Clock::Duration> close_at;
-      while (!stop.load()) {
-        if (door.stop.load()) {
-          api.Drain();  // balancers look elsewhere; those that come all the same are answered
-          if (!close_at) close_at = door.clock.Now() + drain;
-          if (door.clock.Now() >= *close_at) server.Stop(seconds(5));
-        }
-        if (door.clock.Now() >= next) {
-          api.Tick();
-          for (serve::ServedModel* const model : api.models()) model->deployment().Sync();
-          next = std::max(next + seconds(1), door.clock.Now());  // a second missed is not made up for
-        }
-        door.clock.Sleep(milliseconds(50));
-      }
-    }
-  });
-}
-
-// What a model file was trained on joins the history of a new state, before anybody is answered.
-Result<void> JoinHistory(Door& door, deploy::Deployment& deployment, const std::vector<std::string>& paths) {
-  if (paths.empty() || deployment.stats().history > 0) return {};
-  const auto joined = std::make_shared<std::optional<Result<std::string>>>();
-  deployment.PostDataset(
-      paths, [joined](const Result<std::string>& result) { *joined = result; }, deploy::Deployment::Met::kKnown);
-  while (!*joined) {
-    TRY(door.GoOn());
-    deployment.Turn();
-    deployment.background().RunOne();
-  }
-  TRY(**joined);
-  return {};
-}
-
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   ServeFlags flags;
   base::Settings settings;
@@ -264,60 +167,32 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (!flags.history.empty() && (flags.models.size() != 1 || !flags.cold.name.empty()))
     return Error{Code::kInvalid, "--history is what one model file was trained on; serve that one alone"};
-  const int io_threads = Threads(flags.threads);
   optimize::HeapMemory memory;
   base::InlineExecutor executor;
-  const base::Env env = door.env(executor);
-  base::Metrics metrics;
-  deploy::Bell writer, trainer, slow_bell;
-  deploy::Background slow(slow_bell);
-  deploy::LocalRuntime runtime;
-
-  serve::ApiOptions api_options;
-  api_options.version = ProgramVersion();
-  api_options.commit = ProgramCommit();
-  api_options.threads = io_threads;
-  for (const std::string& root : flags.datasets) {
-    std::error_code error;
-    const auto full = std::filesystem::canonical(root, error);
-    if (error) return Error{Code::kNotFound, Str("--datasets ", root, ": ", error.message())};
-    api_options.dataset_roots.push_back(full.string());
-  }
-  serve::Api api(api_options, door.files, door.clock, metrics, slow);
-  for (Named& named : TRY(LoadAll(door, flags, memory))) {
-    deploy::DeploymentOptions options = TRY(OptionsFor(door.files, settings, flags, named.name, named.trained));
-    options.method = named.method;
-    deploy::Deployment::Doors doors{api.readers(), serve::Api::CompanionOf(options.new_classes > 0), &writer, &trainer};
-    auto deployment = TRY(
-        deploy::Deployment::Open(env, std::move(options), runtime, memory, std::move(named.trained), std::move(doors))
-            .While(Str("starting model ", named.name)));
-    TRY(JoinHistory(door, *deployment, flags.history).While(Str("reading the history of model ", named.name)));
-    api.Add(std::make_unique<serve::ServedModel>(named.name, std::move(deployment), door.clock, metrics));
-  }
-
-  serve::HttpOptions http;
-  TRY(ParseListen(flags.listen, http));
-  http.allowed_hosts = flags.hosts;
-  http.certificate = flags.certificate;
-  http.key = flags.key;
-  http.token_file = flags.tokens;
-  http.insecure = flags.insecure;
-  http.reserved_paths = api.ReservedPaths();
-  http.limits.body_bytes = flags.body_mb << 20;
-  const auto server = TRY(serve::HttpServer::Listen(
-      http, door.clock, door.log, metrics, [&api](serve::Exchange exchange) { api.Handle(std::move(exchange)); }));
-  const std::string host = http.address.find(':') != std::string::npos ? Str("[", http.address, "]") : http.address;
-  const std::string address = Str(flags.certificate.empty() ? "http://" : "https://", host, ":", server->port(), "/");
+  serve::ServiceOptions options;
+  TRY(ParseListen(flags.listen, options.http));
+  options.http.allowed_hosts = flags.hosts;
+  options.http.certificate = flags.certificate;
+  options.http.key = flags.key;
+  options.http.token_file = flags.tokens;
+  options.http.insecure = flags.insecure;
+  options.http.limits.body_bytes = flags.body_mb << 20;
+  options.threads = flags.threads;
+  options.datasets = flags.datasets;
+  options.drain = std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.drain));
+  options.commit = ProgramCommit();
+  const auto service = TRY(serve::Service::Open(door.env(executor), memory, std::move(options),
+                                                TRY(LoadAll(door, settings, flags, memory)), &door.stop));
   std::string said;
   if (flags.json) {
-    nlohmann::ordered_json json = {{"schema", 1}, {"address", address}, {"port", server->port()}};
-    for (serve::ServedModel* const model : api.models()) {
+    nlohmann::ordered_json json = {{"schema", 1}, {"address", service->address()}, {"port", service->port()}};
+    for (serve::ServedModel* const model : service->models()) {
       json["models"].push_back(model->name());
       if (model->deployment().start_ignored()) json["ignored_files"].push_back(model->name());
     }
     said = json.dump() + "\n";
   } else {
-    for (serve::ServedModel* const model : api.models()) {
+    for (serve::ServedModel* const model : service->models()) {
       const auto stats = model->deployment().stats();
       said += Str("model    ", model->name(), ": ", model->deployment().model().config().kind, ", ",
                   deploy::Name(model->deployment().options().method), ", ", Grouped(stats.observations),
@@ -327,13 +202,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                     ": its file is not the one that the state was started from, and is not used; --replace yes lets it "
                     "take over\n");
     }
-    said += Str("serving  ", address, "  (Ctrl-C stops; the state is in ", flags.state, ")\n");
+    said += Str("serving  ", service->address(), "  (Ctrl-C stops; the state is in ", flags.state, ")\n");
   }
   TRY(Print(door.files, said));
-  const auto drain = std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(flags.drain));
-  RunServer(door, api, *server, writer, trainer, slow_bell, slow, io_threads, drain);
-  for (serve::ServedModel* const model : api.models()) TRY(model->deployment().Close());
-  return {};
+  return service->Run(door.stop);
 }
 
 }  // namespace
