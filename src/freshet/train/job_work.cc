@@ -169,7 +169,7 @@ Result<Outcome> WorkTogether(const base::Env& env, const Start& start, optimize:
   std::vector<base::Thread> workers;
   for (int rank = 0; rank < count; ++rank)
     workers.emplace_back(env.clock, [&, rank] {
-      base::ThreadPool pool(std::max(env.executor.width() / count, 1));
+      base::ThreadPool pool(std::max(env.executor.width() / count, 1), &env.clock);
       const base::Env own{env.files, env.clock, env.log, pool, env.faults};
       const auto fabric = group.Take(rank);  // and leaves when it is done
       data::Description description = start.description;
