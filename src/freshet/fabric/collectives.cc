@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <bit>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -87,19 +86,22 @@ Result<void> MeetAll(Fabric& fabric, Tag tag) {
 }  // namespace
 
 struct Collectives::State {
+  explicit State(const base::Clock& clock) : ended(clock.NewCondition()) {}
+
   std::uint64_t tags_taken = 0;
   std::uint64_t last_id = 0;
   std::atomic<int> running{0};  // started and not ended
 
-  std::mutex mutex;  // guards results
-  std::condition_variable ended;
+  const std::unique_ptr<base::Condition> ended;
+
+  std::mutex mutex;                                              // guards what follows
   std::map<std::uint64_t, std::optional<Result<void>>> results;  // of what was started and not waited for
 };
 
 Collectives::Collectives(Fabric& fabric) : Collectives(fabric, Options()) {}
 
 Collectives::Collectives(Fabric& fabric, Options options)
-    : fabric_(fabric), options_(std::move(options)), state_(std::make_shared<State>()) {
+    : fabric_(fabric), options_(std::move(options)), state_(std::make_shared<State>(fabric.clock())) {
   if (options_.table.entries.empty()) options_.table = DefaultTable(fabric);
 }
 
@@ -180,7 +182,7 @@ Collectives::Pending Collectives::Start(std::function<Result<void>(Tag tag)> ope
     const std::lock_guard lock(state->mutex);
     state->results[id] = std::move(result);
     state->running.fetch_sub(1);
-    state->ended.notify_all();
+    state->ended->NotifyAll();
   });
   return pending;
 }
@@ -189,7 +191,7 @@ Result<void> Collectives::Wait(Pending pending) {
   std::unique_lock lock(state_->mutex);
   const auto found = state_->results.find(pending.id);
   CHECK(found != state_->results.end());  // what was started is waited for once
-  state_->ended.wait(lock, [&] { return found->second.has_value(); });
+  state_->ended->WaitFor(lock, [&] { return found->second.has_value(); });
   Result<void> result = *std::move(found->second);
   state_->results.erase(found);
   return result;

@@ -87,6 +87,7 @@ class Fabric {
   virtual int size() const = 0;
   virtual std::uint64_t generation() const = 0;
   virtual const std::string& host(int rank) const = 0;  // where that member runs
+  virtual const base::Clock& clock() const = 0;         // by which it waits
 
   virtual Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) = 0;
   virtual Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) = 0;

@@ -11,27 +11,28 @@ Progress::~Progress() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  wake_->NotifyAll();
+  if (thread_.joinable()) thread_.Join();
 }
 
 bool Progress::Post(std::function<void()> job) {
   bool started = false;
   {
     const std::lock_guard lock(mutex_);
-    CHECK(!stop_ || std::this_thread::get_id() == thread_.get_id());
+    CHECK(!stop_ || std::this_thread::get_id() == worker_);
     jobs_.push_back(std::move(job));
     started = !thread_.joinable();
-    if (started) thread_ = std::thread([this] { Work(); });
+    if (started) thread_ = base::Thread(clock_, [this] { Work(); });
   }
-  wake_.notify_one();
+  wake_->NotifyOne();
   return started;
 }
 
 void Progress::Work() {
   std::unique_lock lock(mutex_);
+  worker_ = std::this_thread::get_id();
   while (true) {
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    wake_->WaitFor(lock, [this] { return stop_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();

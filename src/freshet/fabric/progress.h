@@ -1,14 +1,16 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
+#include "base/thread.h"
+
 namespace freshet::fabric {
 
-// A thread that runs jobs one after the other; it starts with the first.
+// A thread that lives by a clock and runs jobs one after the other; it starts with the first.
 //
 // Threads:   Post from any thread, also from a job. Once the destructor has begun, from a job only: a Post from
 //            elsewhere is a bug (CHECK).
@@ -16,7 +18,7 @@ namespace freshet::fabric {
 //            it first sees to it that nothing they wait for can keep them.
 class Progress {
  public:
-  Progress() = default;
+  explicit Progress(const base::Clock& clock) : clock_(clock), wake_(clock.NewCondition()) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
@@ -27,11 +29,14 @@ class Progress {
  private:
   void Work();
 
+  const base::Clock& clock_;
+  const std::unique_ptr<base::Condition> wake_;
+
   std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
   bool stop_ = false;
-  std::thread thread_;
+  base::Thread thread_;
+  std::thread::id worker_;
 };
 
 }  // namespace freshet::fabric

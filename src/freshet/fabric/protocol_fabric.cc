@@ -17,12 +17,18 @@ void Breathe() {
 }  // namespace
 
 ProtocolFabric::ProtocolFabric(std::unique_ptr<Protocol> engine, Settings settings, base::Clock& clock)
-    : settings_(settings), clock_(clock), engine_(std::move(engine)), jobs_(std::in_place) {}
+    : settings_(settings),
+      clock_(clock),
+      time_passes_(dynamic_cast<const base::SystemClock*>(&clock) != nullptr),
+      changed_(clock.NewCondition()),
+      stirred_(clock.NewCondition()),
+      engine_(std::move(engine)),
+      jobs_(std::in_place, clock) {}
 
 ProtocolFabric::~ProtocolFabric() { CHECK(!jobs_.has_value()); }
 
 void ProtocolFabric::Begin() {
-  if (size() > 1) keeper_ = std::thread([this] { Keep(); });
+  if (size() > 1) keeper_ = base::Thread(clock_, [this] { Keep(); });
 }
 
 void ProtocolFabric::End() {
@@ -32,11 +38,11 @@ void ProtocolFabric::End() {
     engine_->SayGoodbye();
     engine_->Stop({Code::kStopped, Str("rank ", rank(), " has closed its fabric")});
     engine_->Interrupt();
-    stirred_.notify_all();
-    changed_.notify_all();
+    stirred_->NotifyAll();
+    changed_->NotifyAll();
   }
   jobs_.reset();
-  if (keeper_.joinable()) keeper_.join();
+  if (keeper_.joinable()) keeper_.Join();
 }
 
 Result<Transfer> ProtocolFabric::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
@@ -65,7 +71,7 @@ void ProtocolFabric::Release(Transfer borrowed) {
 
 bool ProtocolFabric::Done(Transfer transfer) {
   const std::lock_guard lock(mutex_);
-  if (!engine_->Done(transfer.id) && Look() && waiting_ > 0) changed_.notify_all();  // it may have been theirs
+  if (!engine_->Done(transfer.id) && Look() && waiting_ > 0) changed_->NotifyAll();  // it may have been theirs
   return engine_->Done(transfer.id);
 }
 
@@ -76,7 +82,7 @@ Result<Arrived> ProtocolFabric::Wait(Transfer transfer, Duration timeout) {
   if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return engine_->Take(transfer.id);
   const std::size_t ends = engine_->ends();
   Error late = engine_->Timeout(transfer.id, timeout);
-  if (engine_->ends() != ends) changed_.notify_all();
+  if (engine_->ends() != ends) changed_->NotifyAll();
   return late;
 }
 
@@ -109,7 +115,7 @@ bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
   ++waiting_;
   while (!ready() && clock_.Now() < end) {
     if (driven_) {
-      changed_.wait_for(lock, end - clock_.Now());
+      changed_->WaitUntil(lock, end);
     } else {
       driven_ = true;
       Drive(lock, ready, end);
@@ -118,7 +124,8 @@ bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
   }
   --waiting_;
   last_waited_ = clock_.Now();
-  if (waiting_ > 0) changed_.notify_all();
+  if (waiting_ > 0) changed_->NotifyAll();
+  if (waiting_ == 0 && !time_passes_) stirred_->NotifyAll();
   return ready();
 }
 
@@ -126,12 +133,12 @@ void ProtocolFabric::Drive(Lock& lock, const Condition& ready, Duration end) {
   Duration now = clock_.Now(), last_moved = now;
   while (!ready() && now < end) {
     if (engine_->Turn()) {
-      if (waiting_ > 1) changed_.notify_all();
+      if (waiting_ > 1) changed_->NotifyAll();
       last_moved = clock_.Now();
       continue;
     }
     now = clock_.Now();
-    if (now - last_moved < settings_.spin) {
+    if (time_passes_ && now - last_moved < settings_.spin) {
       lock.unlock();  // others may want to start something
       Breathe();
       lock.lock();
@@ -146,7 +153,7 @@ void ProtocolFabric::Keep() {
   while (!stopping_) {
     const std::size_t ends = engine_->ends();
     const Duration next = engine_->Tick();
-    if (engine_->ends() != ends) changed_.notify_all();
+    if (engine_->ends() != ends) changed_->NotifyAll();
     Watch(lock, next);
   }
 }
@@ -156,7 +163,7 @@ void ProtocolFabric::Post(std::function<void()> job) { jobs_->Post(std::move(job
 void ProtocolFabric::Abort(const Error& why) {
   const std::lock_guard lock(mutex_);
   engine_->Abort(why.text);
-  changed_.notify_all();
+  changed_->NotifyAll();
 }
 
 std::uint64_t ProtocolFabric::bytes_sent() const {

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "fabric/fabric.h"
 #include "fabric/progress.h"
 #include "fabric/protocol.h"
@@ -35,6 +34,7 @@ class ProtocolFabric : public Fabric {
   int size() const final { return engine_->size(); }
   std::uint64_t generation() const final { return settings_.generation; }
   const std::string& host(int rank) const final { return engine_->host(rank); }
+  base::Clock& clock() const final { return clock_; }
 
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) final;
   Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) final;
@@ -81,12 +81,14 @@ class ProtocolFabric : public Fabric {
   bool awaited() const { return waiting_ > 0; }
   Duration last_waited() const { return last_waited_; }
   bool stopping() const { return stopping_; }
-  void Snooze(Lock& lock, Duration longest) { stirred_.wait_for(lock, longest); }
-  void TellWaiting() { changed_.notify_all(); }
+  void Snooze(Lock& lock, Duration longest) { stirred_->WaitUntil(lock, clock_.Now() + longest); }
+  void TellWaiting() { changed_->NotifyAll(); }
+  // Time passes by itself, and waking a thread costs some of it. Else time stands while anybody looks: then nobody
+  // looks before it rests, and the keeper is stirred when nobody waits any more.
+  bool time_passes() const { return time_passes_; }
 
   Protocol& engine() const { return *engine_; }
   std::mutex& mutex() const { return mutex_; }
-  base::Clock& clock() const { return clock_; }
   const Settings& settings() const { return settings_; }
 
  private:
@@ -96,10 +98,11 @@ class ProtocolFabric : public Fabric {
 
   const Settings settings_;  // constant after construction
   base::Clock& clock_;
+  const bool time_passes_;
+  const std::unique_ptr<base::Condition> changed_;  // something moved, or nobody drives: for who waits without driving
+  const std::unique_ptr<base::Condition> stirred_;  // for the keeper
 
-  mutable std::mutex mutex_;         // guards everything below
-  std::condition_variable changed_;  // something moved, or nobody drives: for those who wait without driving
-  std::condition_variable stirred_;  // for the keeper
+  mutable std::mutex mutex_;  // guards everything below
   const std::unique_ptr<Protocol> engine_;
   int waiting_ = 0;
   bool driven_ = false;  // one of the waiting moves the bytes
@@ -107,7 +110,7 @@ class ProtocolFabric : public Fabric {
   Duration last_waited_{};
 
   std::optional<Progress> jobs_;
-  std::thread keeper_;
+  base::Thread keeper_;
 };
 
 }  // namespace freshet::fabric

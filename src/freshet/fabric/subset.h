@@ -22,6 +22,7 @@ class Subset final : public Fabric {
   int size() const override { return static_cast<int>(ranks_.size()); }
   std::uint64_t generation() const override { return whole_.generation(); }
   const std::string& host(int rank) const override { return whole_.host(Whole(rank)); }
+  const base::Clock& clock() const override { return whole_.clock(); }
 
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) override {
     return whole_.StartSend(Whole(to), tag + apart_, bytes);

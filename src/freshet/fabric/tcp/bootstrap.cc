@@ -89,7 +89,7 @@ Result<void> Bootstrap::HearFromAll() {
   for (const Link& link : links_) unheard.push_back({.fd = link.stream.socket(), .events = POLLIN, .revents = 0});
   while (std::any_of(unheard.begin(), unheard.end(), [](const pollfd& entry) { return entry.fd >= 0; })) {
     if (deadline_.Passed()) return Error{Code::kTimeout, "the members did not reach each other in time"};
-    ::poll(unheard.data(), unheard.size(), deadline_.LeftMs());
+    Await(unheard, clock_, deadline_.Next());
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       if (unheard[rank].fd < 0 || unheard[rank].revents == 0) continue;
       TRY(ReceiveAll(links_[rank].stream, 1, deadline_)
@@ -116,7 +116,7 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
     std::vector<int> watched;
     for (const Link& link : links_)
       if (link.stream.open()) watched.push_back(link.stream.socket());
-    door.Turn(deadline_.LeftMs(), wanted, enter, watched);
+    door.Turn(deadline_.Next(), wanted, enter, watched);
     for (std::size_t rank = 0; rank < links_.size(); ++rank) {
       if (links_[rank].stream.open() && Closed(links_[rank].stream))
         return Error{Code::kPeerLost,

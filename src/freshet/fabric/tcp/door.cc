@@ -11,6 +11,11 @@
 #include "base/check.h"
 
 namespace freshet::fabric::tcp {
+namespace {
+
+constexpr base::Clock::Duration kFull = std::chrono::milliseconds(10);  // between two looks when nobody can come in
+
+}  // namespace
 
 // Nonces must not be foreseen, so they come from the cryptographic library and not from a seeded stream.
 Nonce NewNonce() {
@@ -22,19 +27,19 @@ Nonce NewNonce() {
 Door::Door(Descriptor listener, Settings settings, const base::Clock& clock)
     : listener_(std::move(listener)), settings_(std::move(settings)), clock_(clock) {}
 
-void Door::Turn(int timeout_ms, const std::function<std::string(int)>& wanted,
+void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>& wanted,
                 const std::function<void(int, Link)>& entered, const std::vector<int>& watched) {
   std::vector<pollfd> polled{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
   for (const int socket : watched) polled.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
   for (const Guest& guest : guests_) {
     polled.push_back({.fd = guest.stream.socket(), .events = POLLIN, .revents = 0});
-    timeout_ms = std::min(timeout_ms, guest.deadline.LeftMs());
+    end = std::min(end, guest.deadline.Next());
   }
   if (guests_.size() == kGuests) {  // those outside would wake us at once, and could not come in
     polled[0].fd = -1;
-    timeout_ms = std::min(timeout_ms, 10);
+    end = std::min(end, clock_.Now() + kFull);
   }
-  ::poll(polled.data(), polled.size(), timeout_ms);
+  Await(polled, clock_, end);
   for (auto guest = guests_.begin(); guest != guests_.end();) {
     Result<bool> heard = Hear(*guest, wanted);
     while (heard.ok() && heard.value() && !guest->in) heard = Hear(*guest, wanted);

@@ -27,7 +27,7 @@ Nonce NewNonce();
 // Listens, and lets in who holds the token; the others are out within a second, and cost at most kHandshakeBytes each,
 // under TLS what OpenSSL needs for a handshake (some 40 kB).
 //
-// Threads: one. Blocking: Turn waits up to the given time. Failure: strangers are counted, never an error.
+// Threads: one. Blocking: Turn waits until the given moment. Failure: strangers are counted, never an error.
 class Door {
  public:
   static constexpr std::chrono::milliseconds kPatience{1000};
@@ -42,9 +42,9 @@ class Door {
   };
   Door(Descriptor listener, Settings settings, const base::Clock& clock);
 
-  // Looks at the listener and all guests once. `wanted` says why a rank is not welcome ("" if it is); `entered` gets
-  // each that is in.
-  void Turn(int timeout_ms, const std::function<std::string(int rank)>& wanted,
+  // Looks at the listener and all guests once, when there is something, or at the `end`. `wanted` says why a rank is
+  // not welcome ("" if it is); `entered` gets each that is in.
+  void Turn(base::Clock::Duration end, const std::function<std::string(int rank)>& wanted,
             const std::function<void(int rank, Link link)>& entered, const std::vector<int>& watched);
 
   const Descriptor& listener() const { return listener_; }

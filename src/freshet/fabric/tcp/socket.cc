@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -37,9 +38,11 @@ Result<Resolved> Resolve(const Address& address, bool passive) {
 
 bool PollFor(int socket, short events, const Deadline& deadline) {
   pollfd wanted{.fd = socket, .events = events, .revents = 0};
-  while (::poll(&wanted, 1, deadline.LeftMs()) <= 0)
+  while (true) {
+    Await({&wanted, 1}, deadline.clock(), deadline.Next());
+    if (wanted.revents != 0) return true;
     if (deadline.Passed()) return false;
-  return true;
+  }
 }
 
 // Until there is something to read.
@@ -47,7 +50,7 @@ Result<void> AwaitMore(const Stream& stream, const Deadline& deadline, const Str
   if (deadline.Passed()) return Error{Code::kTimeout, "it does not answer"};
   pollfd wanted[2] = {{.fd = stream.socket(), .events = POLLIN, .revents = 0},
                       {.fd = watched ? watched->socket() : -1, .events = POLLRDHUP, .revents = 0}};
-  ::poll(wanted, 2, deadline.LeftMs());
+  Await(wanted, deadline.clock(), deadline.Next());
   if (wanted[1].revents != 0) return Error{Code::kPeerLost, "rank 0 has gone meanwhile"};
   return {};
 }
@@ -63,9 +66,20 @@ bool MeetsItself(int socket) {
 
 }  // namespace
 
-int Deadline::LeftMs() const {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock_->Now()).count();
-  return static_cast<int>(std::clamp<long>(left, 0, stop_ == nullptr ? 1 << 30 : 100));
+base::Clock::Duration Deadline::Next() const {
+  constexpr base::Clock::Duration kLook = std::chrono::milliseconds(100);
+  return stop_ == nullptr ? end_ : std::min(end_, clock_->Now() + kLook);
+}
+
+void Await(std::span<pollfd> sockets, const base::Clock& clock, base::Clock::Duration end) {
+  // A clock waits for one descriptor: one that is ready when any of these is.
+  const Descriptor all(::epoll_create1(EPOLL_CLOEXEC));
+  for (const pollfd& socket : sockets) {
+    epoll_event event{.events = static_cast<std::uint32_t>(socket.events), .data = {}};
+    if (socket.fd >= 0) (void)::epoll_ctl(all.get(), EPOLL_CTL_ADD, socket.fd, &event);
+  }
+  (void)clock.WaitReadable(all.get(), end);
+  ::poll(sockets.data(), sockets.size(), 0);
 }
 
 Result<Address> ParseAddress(std::string_view text) {

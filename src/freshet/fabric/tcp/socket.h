@@ -1,6 +1,9 @@
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,7 +15,7 @@
 namespace freshet::fabric::tcp {
 
 // Small helpers around sockets, used while a group comes together. All sockets are non-blocking; what waits here does
-// so in poll until a deadline and gives kTimeout then.
+// so until a deadline and gives kTimeout then.
 
 // A moment by which something has to be done.
 class Deadline {
@@ -20,7 +23,9 @@ class Deadline {
   // Passes earlier when `stop` is set meanwhile.
   Deadline(const base::Clock& clock, base::Clock::Duration after, const std::atomic<bool>* stop = nullptr)
       : clock_(&clock), end_(clock.Now() + after), stop_(stop) {}
-  int LeftMs() const;  // rounded up, for poll; 0 when it has passed, and not long where it may pass earlier
+  // The deadline, or a moment not far off where it may pass earlier: then one has to look again.
+  base::Clock::Duration Next() const;
+  const base::Clock& clock() const { return *clock_; }
   bool Passed() const { return clock_->Now() >= end_ || (stop_ != nullptr && stop_->load()); }
 
  private:
@@ -28,6 +33,9 @@ class Deadline {
   base::Clock::Duration end_;
   const std::atomic<bool>* stop_;
 };
+
+// Waits by a clock until one of these is ready (its revents then say for what), or until the clock shows `end`.
+void Await(std::span<pollfd> sockets, const base::Clock& clock, base::Clock::Duration end);
 
 struct Address {
   std::string host;

@@ -1,7 +1,5 @@
 #include "fabric/tcp/tcp_fabric.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -46,22 +44,19 @@ TcpFabric::~TcpFabric() {
 // What was sent last would be lost with a connection that is closed while it still has something to read.
 void TcpFabric::LeaveInOrder() {
   const Duration end = clock().Now() + kFarewell;
-  epoll_event event;
   while (!engine_.Quiet() && clock().Now() < end) {
     engine_.Turn();
-    if (!engine_.Quiet()) ::epoll_wait(engine_.descriptor(), &event, 1, 1);
+    if (!engine_.Quiet()) clock().WaitReadable(engine_.descriptor(), clock().Now() + std::chrono::milliseconds(1));
   }
 }
 
 // Sleeps until there is something to move, and moves it. The other side of shared memory is told to wake us as long as
 // anybody sleeps.
 void TcpFabric::Nap(Lock& lock, Duration longest) {
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();
-  epoll_event event;
   ++asleep_;
   if (engine_.PrepareSleep()) {
     lock.unlock();
-    ::epoll_wait(engine_.descriptor(), &event, 1, static_cast<int>(std::clamp<long>(ms, 0, 60'000)));
+    clock().WaitReadable(engine_.descriptor(), clock().Now() + longest);
     lock.lock();
   }
   --asleep_;
@@ -75,7 +70,9 @@ void TcpFabric::Nap(Lock& lock, Duration longest) {
 }
 
 void TcpFabric::Watch(Lock& lock, Duration longest) {
-  if (awaited() || clock().Now() - last_waited() < kGrace) return Snooze(lock, std::min(longest, kGrace));
+  if (!time_passes() && awaited()) return Snooze(lock, longest);
+  if (time_passes() && (awaited() || clock().Now() - last_waited() < kGrace))
+    return Snooze(lock, std::min(longest, kGrace));
   Nap(lock, longest);
   // Who began to wait meanwhile sleeps on the engine too, or is about to, and what it waits for may just have come.
   if (asleep_ > 0) engine_.Interrupt();

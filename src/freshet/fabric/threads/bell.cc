@@ -5,30 +5,34 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <ctime>
 
 namespace freshet::fabric {
-namespace {
-
-// A clock that is turned by hand wakes nobody: look at it this often.
-constexpr base::Clock::Duration kLongestSleep = std::chrono::milliseconds(20);
-
-}  // namespace
 
 void Bell::Yield() { sched_yield(); }
 
 void Bell::Wake() {
   rings_.fetch_add(1);
-  syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  if (other_time_ == nullptr) {
+    syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    return;
+  }
+  const std::lock_guard lock(other_time_->mutex);
+  other_time_->rung->NotifyAll();
 }
 
 void Bell::Sleep(std::uint32_t seen, base::Clock::Duration most) {
   static_assert(sizeof rings_ == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
-  const timespec span{.tv_sec = 0, .tv_nsec = static_cast<long>(std::min(most, kLongestSleep).count())};
-  syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, seen, &span, nullptr, 0);
+  if (other_time_ == nullptr) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
+    const timespec span{.tv_sec = seconds.count(), .tv_nsec = static_cast<long>((most - seconds).count())};
+    syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, seen, &span, nullptr, 0);
+    return;
+  }
+  std::unique_lock lock(other_time_->mutex);
+  if (rings_.load() == seen) other_time_->rung->WaitUntil(lock, other_time_->clock.Now() + most);
 }
 
 }  // namespace freshet::fabric

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 
 #include "base/clock.h"
 
@@ -23,6 +25,9 @@ struct Patience {
 // Threads: any.
 class alignas(64) Bell {
  public:
+  // Before its use, where the clock is not the system's: sleeping goes by its conditions.
+  void LiveBy(const base::Clock& clock) { other_time_ = std::make_unique<OtherTime>(clock); }
+
   void Ring() {
     if (sleepers_.load() != 0) Wake();
   }
@@ -56,8 +61,16 @@ class alignas(64) Bell {
   void Wake();
   void Sleep(std::uint32_t seen, base::Clock::Duration most);  // returns when rung since `seen`, or for no reason
 
+  struct OtherTime {
+    explicit OtherTime(const base::Clock& its) : clock(its), rung(its.NewCondition()) {}
+    const base::Clock& clock;
+    std::mutex mutex;  // under which sleepers look at rings_ for the last time
+    const std::unique_ptr<base::Condition> rung;
+  };
+
   std::atomic<std::uint32_t> rings_{0};
   std::atomic<std::uint32_t> sleepers_{0};
+  std::unique_ptr<OtherTime> other_time_;
 };
 
 inline void Bell::Pause() {

@@ -28,6 +28,8 @@ Group::Group(int size, const base::Clock& clock, ThreadsOptions options)
       threads_(size) {
   if (options_.hosts.empty()) options_.hosts.assign(static_cast<std::size_t>(size), "localhost");
   CHECK(static_cast<int>(options_.hosts.size()) == size);
+  if (dynamic_cast<const base::SystemClock*>(&clock) == nullptr)
+    for (int rank = 0; rank < size; ++rank) bell(rank).LiveBy(clock);
   for (int rank = 0; rank < size; ++rank) mail_.push_back(std::make_unique<Mailroom>(*this, rank));
   sum_ = std::make_unique<SharedSum>(*this);
 }

@@ -17,7 +17,7 @@ class ThreadsFabric final : public Fabric {
  public:
   ThreadsFabric(std::shared_ptr<Group> group, int rank)
       : group_(std::move(group)), rank_(rank), mail_(group_->mail(rank)) {
-    progress_.emplace();
+    progress_.emplace(group_->clock());
   }
   ThreadsFabric(const ThreadsFabric&) = delete;
   ThreadsFabric& operator=(const ThreadsFabric&) = delete;
@@ -32,6 +32,7 @@ class ThreadsFabric final : public Fabric {
   int size() const override { return group_->size(); }
   std::uint64_t generation() const override { return group_->options().generation; }
   const std::string& host(int rank) const override { return group_->host(rank); }
+  const base::Clock& clock() const override { return group_->clock(); }
 
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) override {
     return mail_.Send(to, tag, bytes);
