@@ -3,6 +3,8 @@
 #include <set>
 #include <thread>
 
+#include "fabric/collectives.h"
+
 namespace freshet::fabric {
 namespace {
 
@@ -331,6 +333,46 @@ TEST_P(FabricSuite, EveryJobThatWasPostedHasRunWhenItsMemberIsGone) {
     member.reset();
     EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4, 5}));
     EXPECT_EQ(failed, 5);
+  });
+}
+
+TEST_P(FabricSuite, ASimulatedClockDrivesEveryWaitAndNoRealTimePasses) {
+  if (!GetParam().simulated) GTEST_SKIP() << "its members are processes, each with a clock of its own";
+  using std::chrono::minutes;
+  base::SimulatedClock clock;
+  Run(GroupSpec{.size = 2, .timeout = std::chrono::hours(2), .clock = &clock}, [&](std::unique_ptr<Fabric>& member) {
+    Fabric& fabric = *member;
+    std::string text(100, ' ');
+    if (fabric.rank() == 1) {
+      EXPECT_EQ(Get(fabric, 0, 2), "go");
+      clock.Sleep(minutes(59));
+      EXPECT_TRUE(fabric.Send(0, 3, BytesOf(std::string("after 59 minutes"))).ok());
+      EXPECT_EQ(Get(fabric, 0, 4), "enough");
+      return;
+    }
+    const auto begun = clock.Now();
+    const std::uint64_t bytes = fabric.bytes_sent();
+    const auto never = fabric.Wait(fabric.StartReceive(1, 1, BytesOf(text)).value(), minutes(60));
+    EXPECT_EQ(never.error().code, Code::kTimeout);
+    EXPECT_EQ(clock.Now() - begun, minutes(60));
+    if (fabric.name() == "tcp") {
+      EXPECT_GT(fabric.bytes_sent(), bytes) << "no heartbeats";
+    }
+
+    EXPECT_TRUE(fabric.Send(1, 2, BytesOf(std::string("go"))).ok());
+    const Transfer late = fabric.StartReceive(1, 3, BytesOf(text)).value();
+    EXPECT_EQ(fabric.WaitAny(std::span(&late, 1), minutes(30)).error().code, Code::kTimeout);
+    EXPECT_TRUE(fabric.Wait(late, minutes(30)).ok());
+    EXPECT_EQ(clock.Now() - begun, minutes(60 + 59));
+
+    Collectives collectives(fabric);  // what is waited for here runs on the fabric's own thread
+    const auto pending = collectives.Start([&](Tag) -> Result<void> {
+      clock.Sleep(minutes(10));
+      return {};
+    });
+    EXPECT_TRUE(collectives.Wait(pending).ok());
+    EXPECT_EQ(clock.Now() - begun, minutes(60 + 59 + 10));
+    EXPECT_TRUE(fabric.Send(1, 4, BytesOf(std::string("enough"))).ok());
   });
 }
 

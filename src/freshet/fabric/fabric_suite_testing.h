@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/simulated_clock.h"
+#include "base/thread.h"
 #include "fabric/fabric.h"
 
 namespace freshet::fabric {
@@ -21,6 +23,7 @@ struct GroupSpec {
   base::Clock::Duration timeout = std::chrono::seconds(60);
   std::vector<std::string> hosts = {};  // a wish: only some fabrics can pretend
   OnLoss on_loss = OnLoss::kEndGroup;
+  base::SimulatedClock* clock = nullptr;  // by which it lives; none: the system's
 };
 
 // What a test does as one member. It may reset the pointer to leave early; whoever called it does the rest.
@@ -36,11 +39,19 @@ struct FabricFactory {
   // Makes a group and runs the body as each member, on a thread of its own (or, where members are processes, as the one
   // this process is); keeps all members until all bodies have returned, then destroys them.
   std::function<void(const GroupSpec& spec, const MemberBody& body)> run;
+  bool simulated = true;                      // can it live by a simulated clock?
   int most_members = 9;                       // tests that want more are cut down to this
   int seeds = 200;                            // of tests over seeds: fewer where making a group takes long
   bool two_generations = true;                // can two groups stand side by side?
   bool senders_learn_of_lack_of_room = true;  // is a message too long an error of its sender too?
 };
+
+// For factories whose members are threads: runs the body as each of them.
+inline void RunAll(std::vector<std::unique_ptr<Fabric>>& members, const base::Clock& clock, const MemberBody& body) {
+  std::vector<base::Thread> threads;
+  for (std::unique_ptr<Fabric>& member : members) threads.emplace_back(clock, [&] { body(member); });
+  for (base::Thread& thread : threads) thread.Join();
+}
 
 inline void PrintTo(const FabricFactory& factory, std::ostream* out) { *out << factory.name; }
 inline std::string NameOfFactory(const ::testing::TestParamInfo<FabricFactory>& info) { return info.param.name; }

@@ -13,7 +13,12 @@ namespace {
 using std::chrono::milliseconds;
 
 FabricFactory MpiFactory() {
-  FabricFactory factory{.name = "Mpi", .run = {}, .most_members = WorldSize(), .seeds = 200, .two_generations = false};
+  FabricFactory factory{.name = "Mpi",
+                        .run = {},
+                        .simulated = false,
+                        .most_members = WorldSize(),
+                        .seeds = 200,
+                        .two_generations = false};
   factory.run = [](const GroupSpec& spec, const MemberBody& body) {
     MpiOptions options{.generation = spec.generation, .on_loss = spec.on_loss, .wait_timeout = spec.timeout};
     const auto rank = static_cast<std::size_t>(WorldRank());

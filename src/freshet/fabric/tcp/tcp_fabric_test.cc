@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "base/random.h"
 #include "fabric/fabric_suite_testing.h"
 #include "fabric/tcp/tcp_testing.h"
@@ -12,8 +14,12 @@ namespace {
 FabricFactory TcpFactory(std::string name, bool shared_memory, bool tls = false) {
   FabricFactory factory{.name = std::move(name), .run = {}, .most_members = 5, .seeds = tls ? 5 : 10};
   factory.run = [shared_memory, tls](const GroupSpec& spec, const MemberBody& body) {
-    base::SystemClock clock;
+    base::SystemClock system;
+    base::Clock& clock = spec.clock != nullptr ? *spec.clock : static_cast<base::Clock&>(system);
+    std::optional<base::SimulatedClock::Participant> here;
+    if (spec.clock != nullptr) here.emplace(*spec.clock);
     Members members = ConnectAll(spec.size, clock, [&](TcpOptions& options) {
+      if (spec.clock != nullptr) options.heartbeat = std::chrono::minutes(5);
       options.generation = spec.generation;
       options.wait_timeout = spec.timeout;
       options.on_loss = spec.on_loss;
@@ -27,9 +33,7 @@ FabricFactory TcpFactory(std::string name, bool shared_memory, bool tls = false)
       ASSERT_TRUE(member.ok()) << member.error().text;
       fabrics.push_back(std::move(member).value());
     }
-    std::vector<std::thread> threads;
-    for (auto& fabric : fabrics) threads.emplace_back([&] { body(fabric); });
-    for (std::thread& thread : threads) thread.join();
+    RunAll(fabrics, clock, body);
   };
   return factory;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
 #include "base/simulated_clock.h"
@@ -16,15 +17,16 @@ using std::chrono::milliseconds;
 
 FabricFactory ThreadsFactory() {
   return {.name = "threads", .run = [](const GroupSpec& spec, const MemberBody& body) {
-            const base::SystemClock clock;
+            const base::SystemClock system;
+            const base::Clock& clock = spec.clock != nullptr ? *spec.clock : static_cast<const base::Clock&>(system);
+            std::optional<base::SimulatedClock::Participant> here;
+            if (spec.clock != nullptr) here.emplace(*spec.clock);
             ThreadsGroup group(
                 spec.size, clock,
                 {.generation = spec.generation, .on_loss = spec.on_loss, .timeout = spec.timeout, .hosts = spec.hosts});
             std::vector<std::unique_ptr<Fabric>> members;
             for (int rank = 0; rank < spec.size; ++rank) members.push_back(group.Take(rank));
-            std::vector<std::thread> threads;
-            for (std::unique_ptr<Fabric>& member : members) threads.emplace_back([&] { body(member); });
-            for (std::thread& thread : threads) thread.join();
+            RunAll(members, clock, body);
           }};
 }
 
