@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/option.h"
 #include "base/simulated_clock.h"
 #include "base/thread_pool.h"
 #include "data/drive.h"
@@ -128,7 +129,7 @@ inline void ExpectMalformed(World& world, const MalformedFile& malformed, const 
   EXPECT_EQ(reading.value().labels.size(), malformed.good);
   EXPECT_EQ(reading.value().bad_rows, 1u);
   const std::string set_aside = world.Read(options.bad_rows_path);
-  const std::string note = Str("# ", complaint, "\n");
+  const std::string note = Str("# ", ShowOptions(complaint, "--"), "\n");
   ASSERT_TRUE(set_aside.starts_with(note)) << set_aside;
   const std::string row = set_aside.substr(note.size(), set_aside.size() - note.size() - 1);
   EXPECT_FALSE(row.empty());
