@@ -46,7 +46,7 @@ class RunningClock final : public base::Clock {
 };
 
 // How a run ended: everything that must be the same for two runs to be called the same.
-struct Outcome {
+struct BenchOutcome {
   std::optional<Error> error;
   std::optional<Report> report;
   std::vector<std::vector<float>> weights;
@@ -73,18 +73,18 @@ class Bench {
     return path;
   }
 
-  Outcome Run(const Plan& plan) { return Run(plan, files); }
+  BenchOutcome Run(const Plan& plan) { return Run(plan, files); }
 
-  Outcome Run(const Plan& plan, base::Files& through) {
-    Outcome outcome;
+  BenchOutcome Run(const Plan& plan, base::Files& through) {
+    BenchOutcome outcome;
     auto result = TryRun(plan, through, outcome, nullptr);
     if (!result.ok()) outcome.error = result.error();
     return outcome;
   }
 
   // The same as one of several workers. Rank 0 alone is told how it goes, and told to stop by plan.stop_at.
-  Outcome RunAs(fabric::Fabric& fabric, const Plan& plan) {
-    Outcome outcome;
+  BenchOutcome RunAs(fabric::Fabric& fabric, const Plan& plan) {
+    BenchOutcome outcome;
     fabric::Collectives collectives(fabric);
     auto result = TryRun(plan, files, outcome, &collectives);
     if (!result.ok()) {
@@ -95,7 +95,7 @@ class Bench {
   }
 
  private:
-  Result<void> TryRun(const Plan& plan, base::Files& through, Outcome& outcome, fabric::Collectives* collectives) {
+  Result<void> TryRun(const Plan& plan, base::Files& through, BenchOutcome& outcome, fabric::Collectives* collectives) {
     base::Log log(clock, [](std::string_view) {});
     base::ThreadPool pool(plan.threads);
     RunningClock running;
@@ -157,7 +157,7 @@ class Bench {
 };
 
 // Bit for bit: weights, description, and what the report says of losses.
-inline void ExpectSame(const Outcome& got, const Outcome& want) {
+inline void ExpectSame(const BenchOutcome& got, const BenchOutcome& want) {
   ASSERT_TRUE(got.ok()) << got.error->text;
   ASSERT_TRUE(want.ok()) << want.error->text;
   EXPECT_EQ(got.weights, want.weights);
@@ -167,7 +167,9 @@ inline void ExpectSame(const Outcome& got, const Outcome& want) {
   EXPECT_EQ(got.report->stopped_early, want.report->stopped_early);
   EXPECT_EQ(got.report->progressive.Save(), want.report->progressive.Save());
   EXPECT_EQ(got.report->held_out_losses, want.report->held_out_losses);
-  const auto held_out = [](const Outcome& outcome) { return outcome.report->held_out.value_or(Evaluation()).Save(); };
+  const auto held_out = [](const BenchOutcome& outcome) {
+    return outcome.report->held_out.value_or(Evaluation()).Save();
+  };
   EXPECT_EQ(held_out(got), held_out(want));
 }
 

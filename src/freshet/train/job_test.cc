@@ -64,7 +64,7 @@ TEST_F(JobTest, TheJobThatIsHandedInStaysAsItIs) {
 }
 
 TEST_F(JobTest, WorkersOfOneProcessAndOfSeveralMakeTheSameModel) {
-  job_.batch = 20;
+  job_.batch = 200;
   Job inside = job_;
   inside.together.workers = 2;
   const std::string model = Saved(MustRun(inside), "inside.model");

@@ -79,7 +79,7 @@ TEST_F(MembersTest, WhoHasNoRowsTakesPartInTheStepsOfTheOthers) {
   Plan plan = Sea();
   Server::Calls calls;
   plan.own_strategy = [&](const strategy::Learner&) { return std::make_unique<Server>(calls); };
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_EQ(outcome.report->rows, 0u);
   EXPECT_EQ(outcome.report->epochs, 2);
@@ -91,7 +91,7 @@ TEST_F(MembersTest, WhoSeesNoScoresLearnsAllTheSame) {
   const Plan alone = Sea();
   Plan plan = alone;
   plan.own_strategy = [](const strategy::Learner& learner) { return std::make_unique<Stage>(learner); };
-  const Outcome with = bench_.Run(alone), without = bench_.Run(plan);
+  const BenchOutcome with = bench_.Run(alone), without = bench_.Run(plan);
   ASSERT_TRUE(without.ok()) << without.error->text;
   EXPECT_EQ(without.weights, with.weights);
   EXPECT_EQ(without.report->rows, with.report->rows);

@@ -37,22 +37,22 @@ class TargetTest : public testing::Test {
 TEST_F(TargetTest, PricesAreLearnedInOnePassToNearTheirNoise) {
   Plan plan = Prices(5000);
   plan.train.hold_out.fraction = 0.2;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_LT(*outcome.report->held_out->rmse(), 1.1 * kNoise);
   EXPECT_NEAR(*outcome.report->held_out->rmse_of_mean(), 80'000, 8000);
   EXPECT_NEAR(outcome.report->held_out->loss(), std::pow(*outcome.report->held_out->rmse(), 2) / 2, 1000);
   plan.scale_target = false;  // what the scale is for
-  const Outcome raw = bench_.Run(plan);
+  const BenchOutcome raw = bench_.Run(plan);
   ASSERT_TRUE(raw.ok()) << raw.error->text;
   EXPECT_GT(*raw.report->held_out->rmse(), *raw.report->held_out->rmse_of_mean());
 }
 
 TEST_F(TargetTest, TheUnitOfPricesChangesNothingButTheUnitOfErrors) {
-  const Outcome here = bench_.Run(Prices(1000));
+  const BenchOutcome here = bench_.Run(Prices(1000));
   for (const double unit : {1e-25, 1e-4, 1e4, 1e25}) {
     SCOPED_TRACE(unit);
-    const Outcome there = bench_.Run(Prices(1000, unit));
+    const BenchOutcome there = bench_.Run(Prices(1000, unit));
     ASSERT_TRUE(there.ok()) << there.error->text;
     EXPECT_NEAR(*there.report->progressive.rmse() / unit, *here.report->progressive.rmse(),
                 0.001 * *here.report->progressive.rmse());
@@ -65,7 +65,7 @@ TEST_F(TargetTest, ARunThatWasStoppedGoesOnTheSame) {
     plan.train.epochs = 3;
     plan.train.batch = batch;
     plan.train.hold_out.fraction = 0.1;
-    const Outcome whole = bench_.Run(plan);
+    const BenchOutcome whole = bench_.Run(plan);
     plan.train.checkpoint_path = bench_.scratch / Str("run", batch, ".ckpt");
     plan.stop_at = 40;
     ASSERT_EQ(bench_.Run(plan).code(), Code::kStopped);
@@ -80,7 +80,7 @@ TEST_F(TargetTest, LbfgsLearnsPricesToTheirNoiseAndShowsProgressInTheirUnits) {
   plan.train.epochs = 20;
   double last = 0;
   plan.train.progress = [&](const Progress& progress) { last = progress.mean_loss; };
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_NEAR(*outcome.report->last_epoch.rmse(), kNoise, 0.05 * kNoise);
   EXPECT_NEAR(last, kNoise * kNoise / 2, 0.1 * kNoise * kNoise);

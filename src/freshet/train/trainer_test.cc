@@ -46,7 +46,7 @@ class TrainerTest : public testing::Test {
 TEST_F(TrainerTest, ReachesTheNoiseFloorOfAStillConceptInOnePass) {
   Plan plan = Sea(20'000, 20'000);
   plan.chunk_bytes = 1 << 16;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_EQ(outcome.report->rows, 20'000u);
   EXPECT_LT(*outcome.report->progressive.error_rate(), 0.12);  // 10 % of the labels are wrong
@@ -57,7 +57,7 @@ TEST_F(TrainerTest, FollowsAPlaneThatTurns) {
   plan.path = bench_.Generate({.kind = "hyperplane", .rows = 20'000, .drift_rows = 200'000});
   plan.optimizer.schedule.rate = 0.15;
   plan.chunk_bytes = 1 << 16;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_LT(*outcome.report->progressive.error_rate(),
             0.15);  // 5 % of the labels are wrong, and what was right changes
@@ -68,7 +68,7 @@ TEST_F(TrainerTest, LearnsRatingsToNearTheirNoise) {
   plan.train.epochs = 20;
   plan.train.hold_out.fraction = 0.1;
   plan.chunk_bytes = 1 << 16;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_LT(*outcome.report->held_out->rmse(), 0.9);  // noise of 0.7 and rounding
   EXPECT_LT(*outcome.report->last_epoch.rmse(), *outcome.report->progressive.rmse());
@@ -84,7 +84,7 @@ TEST_F(TrainerTest, GivesTheSameInOrderForAnyNumberOfThreads) {
   plans[3].train.epochs = 2;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     SCOPED_TRACE(Str("plan ", i));
-    const Outcome one = bench_.Run(plans[i]);
+    const BenchOutcome one = bench_.Run(plans[i]);
     for (const int threads : {2, 3}) {
       plans[i].threads = threads;
       ExpectSame(bench_.Run(plans[i]), one);
@@ -98,7 +98,7 @@ TEST_F(TrainerTest, GivesTheSameForRatingsForAnyNumberOfThreads) {
     Plan plan = Ratings(1000);
     plan.train.most_ratings = most;
     plan.train.hold_out.fraction = 0.1;
-    const Outcome one = bench_.Run(plan);
+    const BenchOutcome one = bench_.Run(plan);
     for (const int threads : {2, 3}) {
       plan.threads = threads;
       ExpectSame(bench_.Run(plan), one);
@@ -109,10 +109,10 @@ TEST_F(TrainerTest, GivesTheSameForRatingsForAnyNumberOfThreads) {
 TEST_F(TrainerTest, ThreadsThatShareAModelLearnAboutAsWellAsOne) {
   Plan plan = Sparse(3000);
   plan.chunk_bytes = 1 << 15;
-  const Outcome one = bench_.Run(plan);
+  const BenchOutcome one = bench_.Run(plan);
   plan.threads = 3;
   plan.train.deterministic = false;
-  const Outcome shared = bench_.Run(plan);
+  const BenchOutcome shared = bench_.Run(plan);
   ASSERT_TRUE(one.ok() && shared.ok());
   EXPECT_FALSE(one.report->shared);
   EXPECT_TRUE(shared.report->shared);
@@ -127,10 +127,10 @@ TEST_F(TrainerTest, ThreadsThatShareAModelCountTheirStepsTogether) {
   plan.optimizer.schedule = {"constant", 0.1, 0, 100'000};  // still warming up at the end
   plan.train.epochs = 2;
   plan.chunk_bytes = 1 << 15;
-  const Outcome one = bench_.Run(plan);
+  const BenchOutcome one = bench_.Run(plan);
   plan.threads = 2;
   plan.train.deterministic = false;
-  const Outcome shared = bench_.Run(plan);
+  const BenchOutcome shared = bench_.Run(plan);
   ASSERT_TRUE(one.ok() && shared.ok());
   ASSERT_TRUE(shared.report->shared);
   EXPECT_NEAR(shared.report->last_epoch.loss(), one.report->last_epoch.loss(), 0.02 * one.report->last_epoch.loss());
@@ -193,7 +193,7 @@ std::vector<std::pair<std::string, std::function<void(Plan&)>>> WaysOfTraining()
 // Stops at every place where a run can be stopped, goes on, and compares with never having stopped.
 void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
   plan.train.fingerprint = "same";
-  const Outcome whole = bench.Run(plan);
+  const BenchOutcome whole = bench.Run(plan);
   ASSERT_TRUE(whole.ok()) << whole.error->text;
   ASSERT_GT(whole.told, 3);
   const std::string checkpoint = bench.scratch / "run.ckpt";
@@ -204,13 +204,13 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
     SCOPED_TRACE(Str("stopped at ", at, " of ", whole.told));
     for (const std::string& name : {checkpoint, checkpoint + ".rows"}) (void)bench.files.Remove(name);
     plan.stop_at = at;
-    const Outcome stopped = bench.Run(plan);
+    const BenchOutcome stopped = bench.Run(plan);
     if (!stopped.ok()) {
       ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
       ++stops;
     }
     plan.stop_at = 0;
-    const Outcome resumed = bench.Run(plan);
+    const BenchOutcome resumed = bench.Run(plan);
     ExpectSame(resumed, whole);
     EXPECT_EQ(resumed.rated, whole.rated);
     if (testing::Test::HasFailure()) return;
@@ -220,7 +220,7 @@ void StopEverywhereAndGoOn(Bench& bench, Plan plan) {
   // Stopped again and again, after every single block, or so late that an update of a network is done by then.
   for (const std::string& name : {checkpoint, checkpoint + ".rows"}) (void)bench.files.Remove(name);
   plan.stop_at = plan.clock_runs ? 20 : 1;
-  Outcome last = bench.Run(plan);
+  BenchOutcome last = bench.Run(plan);
   for (int runs = 1; !last.ok() && runs < 3 * whole.told; ++runs) {
     ASSERT_EQ(last.code(), Code::kStopped) << last.error->text;
     last = bench.Run(plan);
@@ -331,7 +331,7 @@ TEST_F(TrainerTest, RunAgainAfterItsEndGivesTheSameWithoutTraining) {
     plan.train.hold_out.fraction = 0.2;
     plan.train.patience = ratings ? 0 : 1;
     plan.train.checkpoint_path = bench_.scratch / Str("again", ratings);
-    const Outcome first = bench_.Run(plan), second = bench_.Run(plan);
+    const BenchOutcome first = bench_.Run(plan), second = bench_.Run(plan);
     ExpectSame(second, first);
     EXPECT_EQ(second.told, 0);
   }
@@ -340,7 +340,7 @@ TEST_F(TrainerTest, RunAgainAfterItsEndGivesTheSameWithoutTraining) {
 TEST_F(TrainerTest, AStopWithoutACheckpointIsSaid) {
   Plan plan = Sea(300);
   plan.stop_at = 2;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.code(), Code::kStopped);
   EXPECT_EQ(outcome.told, 2);
@@ -356,7 +356,7 @@ TEST_F(TrainerTest, DivergenceHasItsOwnCodeAndSaysWhatToTry) {
     plan.train.batch = batch;
     plan.optimizer.kind = "sgd";
     plan.optimizer.schedule.rate = 10;
-    const Outcome outcome = bench_.Run(plan);
+    const BenchOutcome outcome = bench_.Run(plan);
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.code(), Code::kDiverged);
     EXPECT_NE(outcome.error->text.find(Str("try ", Option("rate"))), std::string::npos) << outcome.error->text;
@@ -380,7 +380,7 @@ TEST_F(TrainerTest, NeverTrainsOnHeldOutRows) {
       plan.train.batch = batch;
       plan.train.shuffle = shuffle;
       plan.train.epochs = 2;
-      const Outcome outcome = bench_.Run(plan);
+      const BenchOutcome outcome = bench_.Run(plan);
       ASSERT_TRUE(outcome.ok()) << outcome.error->text;
       std::size_t held = 0;
       for (std::uint64_t row = 0; row < kRows; ++row) {
@@ -403,7 +403,7 @@ TEST_F(TrainerTest, HoldsOutByTime) {
   Plan plan = Ratings(10);
   plan.path = bench_.scratch.Write("timed.dat", text);
   plan.train.hold_out.after_time = 1080;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_EQ(outcome.report->held_out->rows(), 20u);
   EXPECT_EQ(outcome.report->progressive.rows(), 80u);
@@ -418,7 +418,7 @@ TEST_F(TrainerTest, EarlyStoppingReturnsTheBestWeights) {
   plan.train.epochs = 30;
   plan.train.hold_out.fraction = 0.3;
   plan.train.patience = 3;
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error->text;
   EXPECT_TRUE(outcome.report->stopped_early);
   EXPECT_LT(outcome.report->epochs, 30);
@@ -434,7 +434,7 @@ TEST_F(TrainerTest, EarlyStoppingReturnsTheBestWeights) {
 
 TEST_F(TrainerTest, AFullDiskWhileCheckpointingLeavesTheEarlierCheckpointUsable) {
   Plan plan = Sea(100);
-  const Outcome whole = bench_.Run(plan);
+  const BenchOutcome whole = bench_.Run(plan);
   plan.train.checkpoint_path = bench_.scratch / "run.ckpt";
   plan.train.checkpoint_seconds = 0;  // after every block
   for (int nth = 1;; ++nth) {
@@ -442,7 +442,7 @@ TEST_F(TrainerTest, AFullDiskWhileCheckpointingLeavesTheEarlierCheckpointUsable)
     (void)bench_.files.Remove(plan.train.checkpoint_path);
     base::FaultyFiles faulty(bench_.files);
     faulty.FailAt(nth, true);
-    const Outcome failed = bench_.Run(plan, faulty);
+    const BenchOutcome failed = bench_.Run(plan, faulty);
     if (failed.ok()) {
       EXPECT_GT(nth, 20);
       break;
@@ -461,7 +461,7 @@ TEST_F(TrainerTest, AFullDiskWhileCachingEndsInOneClearError) {
     SCOPED_TRACE(Str("operation ", nth));
     base::FaultyFiles faulty(bench_.files);
     faulty.FailAt(nth);
-    const Outcome failed = bench_.Run(plan, faulty);
+    const BenchOutcome failed = bench_.Run(plan, faulty);
     ASSERT_FALSE(failed.ok());
     EXPECT_EQ(failed.code(), Code::kIo);
     EXPECT_EQ(bench_.scratch.Names(), std::vector<std::string>{"sea300"});
@@ -470,14 +470,14 @@ TEST_F(TrainerTest, AFullDiskWhileCachingEndsInOneClearError) {
 
 TEST_F(TrainerTest, AFaultAfterACheckpointWasWrittenLeavesTheEarlierOne) {
   Plan plan = Sea(300);
-  const Outcome whole = bench_.Run(plan);
+  const BenchOutcome whole = bench_.Run(plan);
   plan.train.checkpoint_path = bench_.scratch / "run.ckpt";
   plan.train.checkpoint_seconds = 0;
   for (const char* const place : {"checkpoint.written", "checkpoint.save"}) {
     SCOPED_TRACE(place);
     (void)bench_.files.Remove(plan.train.checkpoint_path);
     ASSERT_TRUE(bench_.faults.Arm(Str(place, ":3:error")).ok());
-    const Outcome failed = bench_.Run(plan);
+    const BenchOutcome failed = bench_.Run(plan);
     ASSERT_FALSE(failed.ok());
     EXPECT_EQ(failed.error->text, Str("injected fault at ", place));
     ExpectSame(bench_.Run(plan), whole);
@@ -493,7 +493,7 @@ TEST_F(TrainerTest, ChecksTheClockForTheNextCheckpoint) {
     seen += bench_.files.Exists(plan.train.checkpoint_path);
     bench_.clock.Advance(std::chrono::seconds(25));
   };
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(seen, outcome.told - 3);  // written after the third block
 }
@@ -507,7 +507,7 @@ TEST_F(TrainerTest, RefusesACheckpointThatIsDamagedOrOfAnotherRun) {
   const std::string whole = bench_.scratch.Read("run.ckpt");
   plan.stop_at = 0;
   plan.train.fingerprint = "another";
-  const Outcome other = bench_.Run(plan);
+  const BenchOutcome other = bench_.Run(plan);
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error->text.find("other settings"), std::string::npos) << other.error->text;
   EXPECT_NE(other.error->text.find(Option("fresh")), std::string::npos);
@@ -520,12 +520,12 @@ TEST_F(TrainerTest, RefusesACheckpointThatIsDamagedOrOfAnotherRun) {
     else
       damaged[random.Below(whole.size())] ^= static_cast<char>(1 << random.Below(8));
     bench_.scratch.Write("run.ckpt", damaged);
-    const Outcome outcome = bench_.Run(plan);
+    const BenchOutcome outcome = bench_.Run(plan);
     ASSERT_TRUE(outcome.ok() || outcome.code() == Code::kCorrupt) << outcome.error->text;
   }
   bench_.scratch.Write("run.ckpt", whole);
   plan.train.checkpoint_path.clear();
-  const Outcome baseline = bench_.Run(plan);
+  const BenchOutcome baseline = bench_.Run(plan);
   plan.train.checkpoint_path = bench_.scratch / "run.ckpt";
   ExpectSame(bench_.Run(plan), baseline);
 }
@@ -533,7 +533,7 @@ TEST_F(TrainerTest, RefusesACheckpointThatIsDamagedOrOfAnotherRun) {
 TEST_F(TrainerTest, ALaterPassReadsTheCacheAndRemovesItAfterwards) {
   Plan plan = Sea(300);
   plan.train.epochs = 3;
-  const Outcome without = bench_.Run(plan);
+  const BenchOutcome without = bench_.Run(plan);
   EXPECT_EQ(bench_.scratch.Names(), std::vector<std::string>{"sea300"});
   plan.train.cache_path = bench_.scratch / "rows.cache";
   ExpectSame(bench_.Run(plan), without);
@@ -563,7 +563,7 @@ TEST_F(TrainerTest, AShuffledEpochInOneWindowStillLowersTheRateOnTheWay) {
   Plan plan = Sea(2000, 2000);
   plan.train.shuffle = true;
   plan.optimizer.schedule.kind = "linear";
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok());
   EXPECT_LT(*outcome.report->progressive.error_rate(), 0.18);
 }
@@ -573,9 +573,9 @@ TEST_F(TrainerTest, KMeansLearnsFromAsManyRowsAtOnceAsItIsTold) {
   plan.model.kind = "kmeans";
   plan.model.loss = "squared";
   plan.model.clusters = 4;
-  const Outcome one = bench_.Run(plan);
+  const BenchOutcome one = bench_.Run(plan);
   plan.train.batch = 50;
-  const Outcome batches = bench_.Run(plan);
+  const BenchOutcome batches = bench_.Run(plan);
   ASSERT_TRUE(one.ok() && batches.ok());
   EXPECT_NE(one.weights, batches.weights);  // rows of a batch all see the same centroids
   EXPECT_NEAR(batches.report->progressive.loss() / one.report->progressive.loss(), 1, 0.1);
@@ -593,9 +593,9 @@ TEST_F(TrainerTest, ABatchComputedInPartsIsTheBatchButForBatchNormWhichSeesParts
     plan.model.network = ToToml(graph);
     plan.optimizer.kind = "sgd";
     plan.train.batch = 12;
-    const Outcome whole = bench_.Run(plan);
+    const BenchOutcome whole = bench_.Run(plan);
     plan.train.accumulate = 3;
-    const Outcome parts = bench_.Run(plan);
+    const BenchOutcome parts = bench_.Run(plan);
     ASSERT_TRUE(whole.ok() && parts.ok());
     const float apart = std::abs(whole.weights.back()[0] - parts.weights.back()[0]);
     if (normalised)
@@ -607,10 +607,10 @@ TEST_F(TrainerTest, ABatchComputedInPartsIsTheBatchButForBatchNormWhichSeesParts
 
 TEST_F(TrainerTest, LbfgsFindsABetterModelThanOnePassTheSameForAnyNumberOfThreads) {
   Plan plan = Sea(3000, 3000);
-  const Outcome one_pass = bench_.Run(plan);
+  const BenchOutcome one_pass = bench_.Run(plan);
   plan.by_lbfgs = true;
   plan.train.epochs = 20;
-  const Outcome one = bench_.Run(plan);
+  const BenchOutcome one = bench_.Run(plan);
   ASSERT_TRUE(one.ok()) << one.error->text;
   EXPECT_LT(one.report->last_epoch.loss(), one_pass.report->progressive.loss());
   EXPECT_LT(*one.report->last_epoch.error_rate(), 0.12);
@@ -621,7 +621,7 @@ TEST_F(TrainerTest, LbfgsFindsABetterModelThanOnePassTheSameForAnyNumberOfThread
 
 TEST_F(TrainerTest, EvaluateSaysOfTheTrainedModelWhatTheHeldOutRowsSaid) {
   Plan plan = Sea(2000, 2000);
-  const Outcome outcome = bench_.Run(plan);
+  const BenchOutcome outcome = bench_.Run(plan);
   ASSERT_TRUE(outcome.ok());
   base::Log log(bench_.clock, [](std::string_view) {});
   base::InlineExecutor executor;

@@ -36,8 +36,8 @@ class TrainerWorkersTest : public testing::Test {
   }
 
   // What rank 0 has at the end.
-  Outcome Together(int workers, const Plan& plan) {
-    std::vector<Outcome> outcomes(static_cast<std::size_t>(workers));
+  BenchOutcome Together(int workers, const Plan& plan) {
+    std::vector<BenchOutcome> outcomes(static_cast<std::size_t>(workers));
     fabric::RunMembers(workers, [&](fabric::Fabric& fabric) {
       outcomes[static_cast<std::size_t>(fabric.rank())] = bench_.RunAs(fabric, plan);
     });
@@ -56,13 +56,13 @@ class TrainerWorkersTest : public testing::Test {
 
   // Stops after some of the updates of a run and compares who goes on with never having stopped.
   void StopHereAndThere(int workers, Plan plan, int tries = 8) {
-    const Outcome whole = Together(workers, plan);
+    const BenchOutcome whole = Together(workers, plan);
     ASSERT_TRUE(whole.ok()) << whole.error->text;
     for (int i = 1; i <= tries; ++i) {
       SCOPED_TRACE(Str("stopped at ", whole.told * i / (tries + 1), " of ", whole.told));
       Forget();
       plan.stop_at = std::max(whole.told * i / (tries + 1), 1);
-      const Outcome stopped = Together(workers, plan);
+      const BenchOutcome stopped = Together(workers, plan);
       ASSERT_FALSE(stopped.ok());
       ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
       ASSERT_EQ(Parts().size(), static_cast<std::size_t>(workers));
@@ -130,7 +130,7 @@ TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) 
   for (const bool sparse : {false, true}) {
     SCOPED_TRACE(sparse ? "sparse" : "dense");
     Plan plan = sparse ? Sparse(100) : Sea(200);
-    const Outcome whole = Together(3, plan);
+    const BenchOutcome whole = Together(3, plan);
     ASSERT_TRUE(whole.ok()) << whole.error->text;
     Forget();
     for (const int workers : {0, 1, 2, 4}) {
@@ -138,7 +138,7 @@ TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) 
       Plan stops = plan;
       stops.stop_at = whole.told / 3;
       ASSERT_EQ(Together(3, stops).code(), Code::kStopped);
-      const Outcome other = workers == 0 ? bench_.Run(plan) : Together(workers, plan);
+      const BenchOutcome other = workers == 0 ? bench_.Run(plan) : Together(workers, plan);
       ASSERT_TRUE(other.ok()) << other.error->text;
       EXPECT_EQ(Parts().size(), static_cast<std::size_t>(workers));  // those of the three are gone
       Forget();
@@ -153,12 +153,12 @@ TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) 
     }
   }
   Plan alone = Sparse(100);  // and the other way round
-  const Outcome whole = bench_.Run(alone);
+  const BenchOutcome whole = bench_.Run(alone);
   Forget();
   alone.stop_at = whole.told / 2;
   ASSERT_EQ(bench_.Run(alone).code(), Code::kStopped);
   alone.stop_at = 0;
-  const Outcome two = Together(2, alone);
+  const BenchOutcome two = Together(2, alone);
   ASSERT_TRUE(two.ok()) << two.error->text;
   for (std::size_t i = 0; i < whole.weights[0].size(); ++i) ASSERT_NEAR(two.weights[0][i], whole.weights[0][i], 1e-4);
 }
@@ -172,7 +172,7 @@ TEST_F(TrainerWorkersTest, AnotherNumberIsRefusedWhereWorkersHaveSomethingOfThei
     plan.strategy.whole = what != "bytes";
     plan.stop_at = 4;
     ASSERT_EQ(Together(3, plan).code(), Code::kStopped);
-    const Outcome other = Together(2, plan);
+    const BenchOutcome other = Together(2, plan);
     ASSERT_FALSE(other.ok());
     EXPECT_EQ(other.code(), Code::kCorrupt);
     EXPECT_NE(other.error->text.find("written by 3 workers, now 2"), std::string::npos) << other.error->text;
@@ -203,7 +203,7 @@ TEST_F(TrainerWorkersTest, DataThatHasChangedIsNoticed) {
   ASSERT_EQ(bench_.Run(plan).code(), Code::kStopped);
   plan.stop_at = 0;
   plan.train.inputs = "sea.csv: 101 bytes, ends 1234\n";
-  const Outcome refused = bench_.Run(plan);
+  const BenchOutcome refused = bench_.Run(plan);
   ASSERT_FALSE(refused.ok());
   for (const char* part : {"the data has changed", "100 bytes", "now sea.csv: 101 bytes", "fresh"})
     EXPECT_NE(refused.error->text.find(part), std::string::npos) << refused.error->text;
