@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "deploy/background.h"
+#include "base/jobs.h"
 #include "deploy/chronicle.h"
 #include "deploy/class_quality.h"
 #include "deploy/data_manager.h"
@@ -112,7 +112,7 @@ struct Stats {
 // for bit. An iteration trains a copy taken at its start record; observations that come meanwhile are learned by the
 // model that serves, and by the copy before it takes over at the end record.
 //
-// Threads: Post… from any; Turn belongs to one thread, the writer's; Background::RunOne to another (or to the same,
+// Threads: Post… from any; Turn belongs to one thread, the writer's; RunOne of background() to another (or to the same,
 //          which then trains in place); Read and stats from any. Close once no other thread uses it. Ownership: borrows
 //          env, runtime, memory and bells.
 // Failure: a full or broken disk refuses observations (kIo) while predictions go on.
@@ -121,8 +121,8 @@ class Deployment {
   struct Doors {
     int readers = 0;  // slots for threads that predict
     Publisher::Companion companion = nullptr;
-    Bell* writer = nullptr;   // rung when Turn has something to do
-    Bell* trainer = nullptr;  // rung when RunOne has
+    base::Bell* writer = nullptr;   // rung when Turn has something to do
+    base::Bell* trainer = nullptr;  // rung when RunOne has
   };
   // `start` is used when the directory holds no version yet, or where options.replace says so. kInvalid when it holds
   // those of another model, or files of a newer program; kCorrupt when the journal has lost its end (see accept_loss).
@@ -140,7 +140,7 @@ class Deployment {
   const Versions* versions() const { return versions_.get(); }
   const DeploymentOptions& options() const { return options_; }
   RecordLog& log() { return *log_; }
-  Background& background() { return background_; }
+  base::Jobs& background() { return background_; }
 
   // Observations; names by entry, ascending; ids: one a row, or none; labels that no class has, by row, ascending.
   // Answered once they are in the log, as durably as asked for.
@@ -310,8 +310,8 @@ class Deployment {
   Runtime& runtime_;
   optimize::Memory& memory_;
   const Doors doors_;
-  Bell own_bell_;  // for doors that gave none
-  Background background_;
+  base::Bell own_bell_;  // for doors that gave none
+  base::Jobs background_;
 
   std::vector<std::unique_ptr<const model::Model>>
       made_models_;  // the last is the present one; readers may have others

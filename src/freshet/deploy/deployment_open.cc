@@ -15,6 +15,7 @@ Deployment::Deployment(const base::Env& env, DeploymentOptions options, Runtime&
       memory_(memory),
       doors_{doors.readers, std::move(doors.companion), doors.writer != nullptr ? doors.writer : &own_bell_,
              doors.trainer != nullptr ? doors.trainer : &own_bell_},
+      own_bell_(env.clock),
       background_(*doors_.trainer),
       scheduler_(options_.schedule) {}
 

@@ -49,7 +49,8 @@ class Server {
   ~Server() { Stop(); }
 
  private:
-  Bell writer_, trainer_;
+  const base::SystemClock clock_;
+  base::Bell writer_{clock_}, trainer_{clock_};
   std::atomic<bool> stop_{false};
   std::unique_ptr<Deployment> deployment_;
   std::vector<std::thread> threads_;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/jobs.h"
 #include "base/thread.h"
 #include "fabric/fabric.h"
-#include "fabric/progress.h"
 #include "fabric/protocol.h"
 
 namespace freshet::fabric {
@@ -109,7 +109,7 @@ class ProtocolFabric : public Fabric {
   bool stopping_ = false;
   Duration last_waited_{};
 
-  std::optional<Progress> jobs_;
+  std::optional<base::JobThread> jobs_;
   base::Thread keeper_;
 };
 

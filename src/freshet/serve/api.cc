@@ -54,7 +54,7 @@ Response ErrorOf(const Error& error) {
   }
 }
 
-Api::Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metrics& metrics, deploy::Background& slow)
+Api::Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metrics& metrics, base::Jobs& slow)
     : options_(std::move(options)),
       files_(files),
       clock_(clock),

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/jobs.h"
 #include "base/metrics.h"
-#include "deploy/background.h"
 #include "serve/http_exchange.h"
 #include "serve/infer_response.h"
 #include "serve/learn_request.h"
@@ -34,7 +34,7 @@ struct ApiOptions {
 // Ownership: owns the models; borrows the rest. `slow` runs what would block (loading an older version).
 class Api {
  public:
-  Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metrics& metrics, deploy::Background& slow);
+  Api(ApiOptions options, base::Files& files, base::Clock& clock, base::Metrics& metrics, base::Jobs& slow);
   ~Api();
 
   // What deployments of models to be added need: a signature beside each edition, and readers enough.
@@ -75,7 +75,7 @@ class Api {
   base::Files& files_;
   base::Clock& clock_;
   base::Metrics& metrics_;
-  deploy::Background& slow_;
+  base::Jobs& slow_;
   std::map<std::string, std::unique_ptr<ServedModel>, std::less<>> models_;
   base::Counter& infer_ok_;
   base::Histogram& infer_duration_;

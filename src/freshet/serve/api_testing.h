@@ -168,8 +168,9 @@ class ApiServer {
   const base::Env env_{files, clock, log_, executor_, faults_};
   optimize::HeapMemory memory_;
   deploy::LocalRuntime runtime_;
-  deploy::Bell writer_, trainer_, slow_bell_;
-  deploy::Background slow_{slow_bell_};
+  const base::SystemClock bells_by_;  // whatever the clock of the test shows
+  base::Bell writer_{bells_by_}, trainer_{bells_by_}, slow_bell_{bells_by_};
+  base::Jobs slow_{slow_bell_};
   Api api_;
   std::atomic<bool> stop_{false};
   std::optional<TestServer> server_;

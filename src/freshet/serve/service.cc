@@ -83,6 +83,9 @@ Result<deploy::DeploymentOptions> OptionsFor(base::Files& files, std::string dir
 Service::Service(const base::Env& env, ServiceOptions options, std::vector<std::string> dataset_roots)
     : env_(env),
       options_(std::move(options)),
+      writer_(env.clock),
+      trainer_(env.clock),
+      slow_bell_(env.clock),
       slow_(slow_bell_),
       api_(ApiOptionsOf(options_, std::move(dataset_roots)), env.files, env.clock, metrics_, slow_) {}
 

@@ -79,8 +79,8 @@ class Service {
   const base::Env env_;
   const ServiceOptions options_;
   base::Metrics metrics_;
-  deploy::Bell writer_, trainer_, slow_bell_;
-  deploy::Background slow_;
+  base::Bell writer_, trainer_, slow_bell_;
+  base::Jobs slow_;
   deploy::LocalRuntime runtime_;
   Api api_;
   std::unique_ptr<HttpServer> server_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "fabric/progress.h"
+#include "base/jobs.h"
 #include "fabric/threads/group.h"
 #include "fabric/threads/mailroom.h"
 #include "fabric/threads/shared_sum.h"
@@ -17,13 +17,13 @@ class ThreadsFabric final : public Fabric {
  public:
   ThreadsFabric(std::shared_ptr<Group> group, int rank)
       : group_(std::move(group)), rank_(rank), mail_(group_->mail(rank)) {
-    progress_.emplace(group_->clock());
+    jobs_.emplace(group_->clock());
   }
   ThreadsFabric(const ThreadsFabric&) = delete;
   ThreadsFabric& operator=(const ThreadsFabric&) = delete;
   ~ThreadsFabric() override {
     group_->Leave(rank_);  // jobs that are left fail at once
-    progress_.reset();
+    jobs_.reset();
     mail_.Close();
   }
 
@@ -64,7 +64,7 @@ class ThreadsFabric final : public Fabric {
   Result<Transfer> StartLoss(From of, std::size_t known) override { return mail_.StartLoss(of, known); }
 
   void Post(std::function<void()> job) override {
-    if (progress_->Post(std::move(job))) group_->AddThread(1);
+    if (jobs_->Post(std::move(job))) group_->AddThread(1);
   }
 
   void Abort(const Error& why) override {
@@ -90,7 +90,7 @@ class ThreadsFabric final : public Fabric {
   const std::shared_ptr<Group> group_;
   const int rank_;
   Mailroom& mail_;  // in group_
-  std::optional<Progress> progress_;
+  std::optional<base::JobThread> jobs_;
 };
 
 }  // namespace
