@@ -5,7 +5,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
-#include "model/network/kernel.h"
+#include "model/network/backend.h"
 
 namespace freshet::bench {
 namespace {
@@ -142,7 +142,8 @@ class OneDnnAlone final : public Alone {
 
 Result<std::unique_ptr<Alone>> Alone::Make(const Graph& graph, std::size_t rows, int threads) {
   const std::vector<Facts> facts = TRY(Infer(graph));
-  const model::network::ThreadScope scope(threads);  // kernels are made for a number of threads
+  const model::network::ThreadScope scope(model::network::OneDnn(),
+                                          threads);  // kernels are made for a number of threads
   try {
     return std::unique_ptr<Alone>(std::make_unique<OneDnnAlone>(graph, facts, rows, threads));
   } catch (const dnnl::error& error) {
@@ -151,7 +152,7 @@ Result<std::unique_ptr<Alone>> Alone::Make(const Graph& graph, std::size_t rows,
 }
 
 double Alone::Run(base::Clock& clock) {
-  const model::network::ThreadScope scope(threads_);
+  const model::network::ThreadScope scope(model::network::OneDnn(), threads_);
   const auto begun = clock.Now();
   for (Layer& layer : layers_) {
     const auto before = clock.Now();

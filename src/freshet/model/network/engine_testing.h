@@ -105,6 +105,7 @@ struct How {
   bool auxiliary = true;
   bool factors = false;   // ask dense layers for them
   bool together = false;  // with other workers, of whom there are none
+  const Backend* backend = nullptr;
 };
 
 struct Outcome {
@@ -142,6 +143,7 @@ class Pipeline {
                                                  .training = how.training,
                                                  .together = how.together,
                                                  .threads = how.threads,
+                                                 .backend = how.backend,
                                                  .first = edges[s],
                                                  .last = edges[s + 1],
                                                  .input_gradients = how.training,

@@ -11,35 +11,25 @@
 #include "model/network/graph.h"
 #include "model/network/program.h"
 
-// The seam between networks and the library that computes their layers (oneDNN; one folder, onednn/). Everything else
-// about a network is written against this header alone.
+// One layer's computation, as a back-end (backend.h) makes it for a program.
 namespace freshet::model::network {
 
-// What kernels of one program share: the library's engine and stream. Belongs to one thread at a time.
-struct Context;
-std::shared_ptr<Context> MakeContext();
-
-// Sets how many threads kernels made and run by this thread use, for as long as it lives.
-class ThreadScope {
- public:
-  explicit ThreadScope(int threads);
-  ~ThreadScope();
-  ThreadScope(const ThreadScope&) = delete;
-  ThreadScope& operator=(const ThreadScope&) = delete;
-
- private:
-  int before_ = 0;
+// What kernels of one program share, as a library's engine and stream: the back-end's business. Belongs to one thread
+// at a time.
+struct Context {
+  virtual ~Context() = default;
 };
 
-// How a batch of tensors lies in memory. What is inside is the library's business.
+// How a batch of tensors lies in memory. What is inside is the back-end's business.
 struct Layout {
-  struct Inside;
+  struct Inside {
+    virtual ~Inside() = default;
+  };
   std::shared_ptr<const Inside> inside;
   std::size_t bytes = 0;
   bool plain = true;  // row-major, without gaps
   std::size_t floats() const { return bytes / sizeof(float); }
 };
-Layout PlainLayout(std::size_t rows, const Shape& shape);
 
 // A layer as it is to be computed. `activation` is a layer that follows it at once and is computed with it, or null.
 struct KernelSpec {
@@ -88,32 +78,5 @@ class Kernel {
   // Writes (not adds) the wanted input gradients; adds to the gradient of the layer's blocks.
   virtual void Backward(const Call& call) = 0;
 };
-
-// kInvalid when the library has no way to compute this.
-Result<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec);
-// Copies a tensor into the plain layout; an input gradient goes the other way.
-Result<std::unique_ptr<Kernel>> MakePlain(const KernelSpec& spec);
-// Can this layer take that activation into its own kernel?
-bool CanFuse(const Layer& layer, const Layer& activation);
-
-// to += from, by all threads of the scope.
-void AddInto(float* to, const float* from, std::size_t count);
-
-// A borrowed work(first, last): small networks call it often, and a std::function would allocate each time.
-class RangeWork {
- public:
-  template <class Work>
-  RangeWork(const Work& work)  // NOLINT: implicit on purpose
-      : work_(&work),
-        call_([](const void* w, std::size_t first, std::size_t last) { (*static_cast<const Work*>(w))(first, last); }) {
-  }
-  void operator()(std::size_t first, std::size_t last) const { call_(work_, first, last); }
-
- private:
-  const void* work_;
-  void (*call_)(const void* work, std::size_t first, std::size_t last);
-};
-// Calls work(first, last) for parts of 0 … count-1, by all threads of the scope when there is enough to do.
-void InParallel(std::size_t count, std::size_t cost_each, RangeWork work);
 
 }  // namespace freshet::model::network

@@ -9,7 +9,6 @@
 #include "base/random.h"
 #include "model/network/description.h"
 #include "model/network/head_loss.h"
-#include "model/network/kernel.h"
 #include "model/network/program.h"
 
 namespace freshet::model::network {
@@ -49,9 +48,10 @@ NetworkKept& Kept(Workspace& workspace) {
 
 class Network final : public Model {
  public:
-  Network(const ModelConfig& config, const Loss& loss, Graph graph, std::vector<Facts> facts,
+  Network(const ModelConfig& config, const Loss& loss, const Backend& backend, Graph graph, std::vector<Facts> facts,
           std::vector<std::string> slow)
       : Model(config, loss),
+        backend_(backend),
         shared_graph_(std::make_shared<const Graph>(std::move(graph))),
         facts_(std::move(facts)),
         slow_(std::move(slow)) {}
@@ -134,14 +134,15 @@ class Network final : public Model {
 
   void Apply(Parameters& parameters, Gradient& gradient, double weight, Optimizer& optimizer,
              Workspace& workspace) const override {
-    const ThreadScope scope(workspace.threads);
+    const ThreadScope scope(backend_, workspace.threads);
     if (weight > 0 && weight != 1) gradient.Scale(static_cast<float>(1 / weight));
     optimizer.BeginStep();
     for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
       optimize::BlockGradient& block = gradient.blocks[b];
       if (block.examples() > 1) block.Expand();
-      InParallel(parameters.rows(b), parameters.width(b),
-                 [&](std::size_t first, std::size_t last) { optimizer.ApplyBlock(parameters, b, block, first, last); });
+      backend_.InParallel(parameters.rows(b), parameters.width(b), [&](std::size_t first, std::size_t last) {
+        optimizer.ApplyBlock(parameters, b, block, first, last);
+      });
     }
   }
 
@@ -246,8 +247,11 @@ class Network final : public Model {
       return programs.front().get();
     }
     if (programs.size() >= (training ? 2 : 3)) programs.pop_back();
-    programs.push_front(TRY(Program::Compile(
-        graph_, {.rows = rows, .training = training, .together = together, .threads = workspace.threads})));
+    programs.push_front(TRY(Program::Compile(graph_, {.rows = rows,
+                                                      .training = training,
+                                                      .together = together,
+                                                      .threads = workspace.threads,
+                                                      .backend = &backend_})));
     return programs.front().get();
   }
 
@@ -300,6 +304,7 @@ class Network final : public Model {
       std::copy_n(made.data() + r * all + (all - scores()), scores(), out.data() + r * scores());
   }
 
+  const Backend& backend_;
   const std::shared_ptr<const Graph> shared_graph_;  // never another's: workspaces know a network by it
   const Graph& graph_ = *shared_graph_;
   const std::vector<Facts> facts_;
@@ -310,7 +315,7 @@ class Network final : public Model {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss) {
+Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss, const Backend& backend) {
   Graph graph = TRY(GraphFromToml(config.network));
   std::vector<Facts> facts = TRY(Infer(graph));
   const Facts& answer = facts[static_cast<std::size_t>(graph.heads[0].layer)];
@@ -328,9 +333,9 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
   if (graph.target == Target::kNext && config.loss != "softmax")
     return Error{Code::kInvalid, Str("a network of sequences needs the softmax loss, not ", config.loss)};
   // So that nothing is left that could fail later. Which kernels there are hardly depends on the number of rows.
-  const auto program = TRY(Program::Compile(graph, {.rows = 1, .training = true}));
+  const auto program = TRY(Program::Compile(graph, {.rows = 1, .training = true, .backend = &backend}));
   return std::unique_ptr<Model>(
-      std::make_unique<Network>(config, loss, std::move(graph), std::move(facts), program->slow()));
+      std::make_unique<Network>(config, loss, backend, std::move(graph), std::move(facts), program->slow()));
 }
 
 const Graph* GraphOf(const Model& model) {

@@ -4,13 +4,16 @@
 
 #include "base/log.h"
 #include "model/model.h"
+#include "model/network/backend.h"
 #include "model/network/graph.h"
 
 namespace freshet::model::network {
 
 // A model whose computation is a graph of layers, given by config.network in its text form (description.h).
+// Its layers are computed by the back-end, which outlives it.
 // kInvalid when the graph makes no sense, or not with this loss and these features and classes.
-Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss);
+Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss,
+                                           const Backend& backend = OneDnn());
 
 // The graph of a model that is a network; null for others.
 const Graph* GraphOf(const Model& model);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "model/network/arena.h"
-#include "model/network/kernel.h"
+#include "model/network/backend.h"
 
 namespace freshet::model::network {
 namespace {
@@ -53,7 +53,8 @@ struct FreeDeleter {
 
 class CompiledProgram final : public Program {
  public:
-  CompiledProgram(const Graph& graph, const Options& options) : graph_(graph), options_(options) {}
+  CompiledProgram(const Graph& graph, const Options& options)
+      : graph_(graph), options_(options), backend_(options.backend == nullptr ? OneDnn() : *options.backend) {}
 
   Result<void> Compile() {
     facts_ = TRY(Infer(graph_));
@@ -63,7 +64,7 @@ class CompiledProgram final : public Program {
     if (options_.rows == 0 || options_.threads < 1)
       return Error{Code::kInvalid, "network: a program needs at least one row and one thread"};
     FindPorts();
-    context_ = MakeContext();
+    context_ = backend_.MakeContext();
     TRY(MakeSteps());
     SettleGradients();
     PlanMemory();
@@ -93,7 +94,7 @@ class CompiledProgram final : public Program {
       Gather(step);
       Call call = CallOf(step, parameters);
       call.scratch = Place(step.forward_scratch);
-      const ThreadScope scope(step.threads);
+      const ThreadScope scope(backend_, step.threads);
       const Timer timer(clock_, seconds_[At(step.layer)].forward);
       step.kernel->Forward(call);
     }
@@ -133,13 +134,13 @@ class CompiledProgram final : public Program {
           for (Index b = step->blocks; b-- > 0;) finished(step->first_block + b);
       };
       if (finished) call.finished = std::ref(tell);
-      const ThreadScope scope(step->threads);
+      const ThreadScope scope(backend_, step->threads);
       const Timer timer(clock_, seconds_[At(step->layer)].backward);
       step->kernel->Backward(call);
       for (Index k = 0; k < step->inputs.size(); ++k)
         if (step->added[k])
-          AddInto(GradientOf(step->inputs[k], input_gradients), gradients_here_[k],
-                  values_[At(step->inputs[k])].layout.floats());
+          backend_.AddInto(GradientOf(step->inputs[k], input_gradients), gradients_here_[k],
+                           values_[At(step->inputs[k])].layout.floats());
       if (finished) tell();
     }
     return true;
@@ -217,7 +218,7 @@ class CompiledProgram final : public Program {
   int FusedWith(int layer, const std::vector<std::vector<int>>& readers) const {
     if (readers[At(layer)].size() != 1) return kNone;
     const int next = readers[At(layer)][0];
-    if (!CanFuse(graph_.layers[At(layer)], graph_.layers[At(next)])) return kNone;
+    if (!backend_.CanFuse(graph_.layers[At(layer)], graph_.layers[At(next)])) return kNone;
     for (const Port& port : outputs_)
       if (port.layer == layer) return kNone;
     return next;
@@ -231,7 +232,7 @@ class CompiledProgram final : public Program {
     views_.resize(graph_.layers.size());
     for (Index i = 0; i < inputs_.size(); ++i) {
       const Index layer = At(inputs_[i].layer);
-      const Layout plain = PlainLayout(options_.rows, facts_[layer].shape);
+      const Layout plain = backend_.PlainLayout(options_.rows, facts_[layer].shape);
       values_.push_back({.layout = plain,
                          .port = static_cast<int>(i),
                          .wanted = options_.input_gradients,
@@ -246,7 +247,7 @@ class CompiledProgram final : public Program {
       const bool same_order = described.op == Op::kFlatten || described.op == Op::kReshape;
       if (same_order && views_[At(described.inputs[0])].layout.plain) {
         const Shape& shape = facts_[At(layer)].shape;
-        views_[At(layer)] = {views_[At(described.inputs[0])].value, shape, PlainLayout(options_.rows, shape)};
+        views_[At(layer)] = {views_[At(described.inputs[0])].value, shape, backend_.PlainLayout(options_.rows, shape)};
         continue;
       }
       const int fused = FusedWith(layer, readers);
@@ -310,8 +311,8 @@ class CompiledProgram final : public Program {
     Step step;
     step.layer = layer;
     step.threads = ThreadsFor(layer);
-    const ThreadScope scope(step.threads);  // kernels are made for a number of threads
-    step.kernel = TRY(MakeKernel(spec));
+    const ThreadScope scope(backend_, step.threads);  // kernels are made for a number of threads
+    step.kernel = TRY(backend_.MakeKernel(spec));
     for (const std::string& what : step.kernel->slow)
       slow_.push_back(Str("layer ", Quoted(spec.layer->name), ": ", what));
     step.first_block = first_block;
@@ -325,8 +326,8 @@ class CompiledProgram final : public Program {
     Step step;
     step.layer = layer;
     step.threads = ThreadsFor(layer);
-    const ThreadScope scope(step.threads);
-    step.kernel = TRY(MakePlain(spec));
+    const ThreadScope scope(backend_, step.threads);
+    step.kernel = TRY(backend_.MakePlain(spec));
     const View before = views_[At(layer)];
     Finish(std::move(step), spec, {layer}, facts_[At(layer)].shape, At(layer));
     views_[At(layer)] = before;  // others read the original
@@ -429,6 +430,7 @@ class CompiledProgram final : public Program {
 
   const Graph graph_;
   Options options_;
+  const Backend& backend_;
   std::vector<Facts> facts_;
   std::vector<Port> inputs_, outputs_;
   std::vector<bool> needed_;  // layers that something which goes out depends on

@@ -17,6 +17,8 @@
 
 namespace freshet::model::network {
 
+class Backend;
+
 // What draws the dropped values: the same for a row whatever batch it stands in.
 struct Draw {
   std::uint64_t seed = 1, step = 0;
@@ -40,8 +42,8 @@ struct Meeting {
 // portion that holds the blocks of these layers (BlocksOf). Only plain copies of parameters are kept: kernels that like
 // another order make it anew in every call, so that no copy is ever stale.
 //
-// Threads: a program belongs to one thread at a time; its kernels use `threads` of OpenMP's, those that have little to
-// do one.
+// Threads: a program belongs to one thread at a time; its kernels use `threads` of the back-end's, those that have
+// little to do one.
 class Program {
  public:
   struct Options {
@@ -49,9 +51,10 @@ class Program {
     bool training = false;  // else Forward only, and dropout and batch norm as for predictions
     bool together = false;  // batch norm by the rows of all workers, who Meet
     int threads = 1;
-    int first = 0, last = 0;       // 0 … 0: all layers
-    bool input_gradients = false;  // Backward fills them
-    bool auxiliary = true;         // keep heads other than the first
+    const Backend* backend = nullptr;  // what computes the layers; outlives the program. Null: oneDNN
+    int first = 0, last = 0;           // 0 … 0: all layers
+    bool input_gradients = false;      // Backward fills them
+    bool auxiliary = true;             // keep heads other than the first
   };
   struct Port {
     int layer = 0;

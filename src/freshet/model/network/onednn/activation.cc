@@ -19,7 +19,7 @@ void ForPieces(std::size_t count, Work work) {
 class ElementwiseKernel final : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec)
-      : activation_(spec.context, *spec.layer, DescOf(spec.layouts[0])), count_(spec.layouts[0].floats()) {
+      : activation_(ContextOf(spec), *spec.layer, DescOf(spec.layouts[0])), count_(spec.layouts[0].floats()) {
     output = spec.layouts[0];
     needs_input = false;
     needs_output = true;
@@ -50,7 +50,7 @@ float MostOf(const Layer& layer) {
   return static_cast<float>(std::min(layer.most, double{std::numeric_limits<float>::max()}));
 }
 
-Activation::Activation(const std::shared_ptr<Context>& context, const Layer& layer, const Desc& desc)
+Activation::Activation(const ContextPtr& context, const Layer& layer, const Desc& desc)
     : layer_(&layer), count_(desc.get_size() / sizeof(float)) {
   if (layer.op == Op::kRelu) return;
   using Eltwise = dnnl::eltwise_forward;

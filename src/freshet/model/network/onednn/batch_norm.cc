@@ -39,7 +39,7 @@ class BatchNormKernel final : public Kernel {
     if (spec.activation != nullptr) flags |= Flags::fuse_norm_relu;
     const auto prop = training_ ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const Forward_::primitive_desc forward(Forward_::desc(prop, desc, epsilon_, flags), Attributes(),
-                                           spec.context->engine);
+                                           ContextOf(spec)->engine);
     output = spec.layouts[0];
     Places front;
     std::size_t front_bytes = forward.scratchpad_desc().get_size();
@@ -50,7 +50,7 @@ class BatchNormKernel final : public Kernel {
     }
     front_scratch_ = front.Take(front_bytes);
     forward_scratch = front.bytes();
-    forward_ = Primitive(spec.context, Forward_(forward));
+    forward_ = Primitive(ContextOf(spec), Forward_(forward));
     Bind(forward_, desc, row, forward.scratchpad_desc());
     if (!training_) return;
     Places keep, back;
@@ -64,7 +64,7 @@ class BatchNormKernel final : public Kernel {
     }
     saved = keep.bytes();
     const Backward_::primitive_desc backward(Backward_::desc(dnnl::prop_kind::backward, desc, desc, epsilon_, flags),
-                                             Attributes(), spec.context->engine, forward);
+                                             Attributes(), ContextOf(spec)->engine, forward);
     std::size_t back_bytes = backward.scratchpad_desc().get_size();
     if (together_) {
       missing_ = Normalisation(spec, desc, row, dnnl::prop_kind::forward_inference,
@@ -76,7 +76,7 @@ class BatchNormKernel final : public Kernel {
     source_place_ = back.Take(desc.get_size());  // when nobody wants the input's gradient; else what is missing in it
     scratch_place_ = back.Take(back_bytes);
     backward_scratch = back.bytes();
-    backward_ = Primitive(spec.context, Backward_(backward));
+    backward_ = Primitive(ContextOf(spec), Backward_(backward));
     for (const int argument :
          {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT})
       backward_.Bind(argument, row);
@@ -131,8 +131,8 @@ class BatchNormKernel final : public Kernel {
   Primitive Normalisation(const KernelSpec& spec, const Desc& desc, const Desc& row, dnnl::prop_kind prop, Flags flags,
                           std::size_t& scratch_bytes) const {
     const Forward_::primitive_desc made(Forward_::desc(prop, desc, epsilon_, flags), Attributes(),
-                                        spec.context->engine);
-    Primitive primitive(spec.context, Forward_(made));
+                                        ContextOf(spec)->engine);
+    Primitive primitive(ContextOf(spec), Forward_(made));
     Bind(primitive, desc, row, made.scratchpad_desc());
     scratch_bytes = std::max(scratch_bytes, made.scratchpad_desc().get_size());
     return primitive;

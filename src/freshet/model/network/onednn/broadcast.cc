@@ -21,8 +21,8 @@ std::vector<std::uint32_t> Repeated(const Shape& shape, const Shape& small) {
 PlainTensor::PlainTensor(const KernelSpec& spec, std::size_t input) {
   if (spec.layouts[input].plain) return;
   const Desc plain = Plain(DimsOf(spec.rows, spec.inputs[input]));
-  to_ = Reorder(spec.context, DescOf(spec.layouts[input]), plain);
-  from_ = Reorder(spec.context, plain, DescOf(spec.layouts[input]));
+  to_ = Reorder(ContextOf(spec), DescOf(spec.layouts[input]), plain);
+  from_ = Reorder(ContextOf(spec), plain, DescOf(spec.layouts[input]));
   bytes_ = Padded(plain.get_size());
 }
 

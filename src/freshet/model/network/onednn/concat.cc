@@ -22,16 +22,16 @@ class ConcatKernel final : public Kernel {
     }
     std::vector<Desc> parts;
     for (const Layout& layout : spec.layouts) parts.push_back(DescOf(layout));
-    const dnnl::concat::primitive_desc forward(Plain(whole), 1, parts, spec.context->engine, Attributes());
+    const dnnl::concat::primitive_desc forward(Plain(whole), 1, parts, ContextOf(spec)->engine, Attributes());
     output = LayoutOf(forward.dst_desc());
     forward_scratch = forward.scratchpad_desc().get_size();
-    forward_ = Primitive(spec.context, dnnl::concat(forward));
+    forward_ = Primitive(ContextOf(spec), dnnl::concat(forward));
     forward_.Bind(DNNL_ARG_DST, forward.dst_desc());
     forward_.Bind(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
     Dims from(whole.size(), 0);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       forward_.Bind(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), parts[i]);
-      back_.emplace_back(spec.context, forward.dst_desc().submemory_desc(parts[i].dims(), from), parts[i]);
+      back_.emplace_back(ContextOf(spec), forward.dst_desc().submemory_desc(parts[i].dims(), from), parts[i]);
       from[1] += parts[i].dims()[1];
     }
   }

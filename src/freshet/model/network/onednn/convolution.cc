@@ -17,7 +17,7 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 class ConvolutionKernel final : public Kernel {
  public:
   explicit ConvolutionKernel(const KernelSpec& spec) : layer_(*spec.layer), has_bias_(layer_.bias) {
-    const auto& context = spec.context;
+    const ContextPtr context = ContextOf(spec);
     const std::int64_t groups = layer_.groups, inputs = spec.inputs[0][0];
     const Dims source = DimsOf(spec.rows, spec.inputs[0]), result = DimsOf(spec.rows, spec.output);
     Dims weights{layer_.outputs / groups, inputs / groups, layer_.kernel[0], layer_.kernel[1]};

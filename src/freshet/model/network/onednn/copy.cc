@@ -9,8 +9,8 @@ class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const KernelSpec& spec) {
     const Desc plain = Plain(DimsOf(spec.rows, spec.inputs[0]));
-    forward_ = Reorder(spec.context, DescOf(spec.layouts[0]), plain);
-    backward_ = Reorder(spec.context, plain, DescOf(spec.layouts[0]));
+    forward_ = Reorder(ContextOf(spec), DescOf(spec.layouts[0]), plain);
+    backward_ = Reorder(ContextOf(spec), plain, DescOf(spec.layouts[0]));
     output = PlainLayout(spec.rows, spec.output);
     needs_input = false;
   }

@@ -21,14 +21,14 @@ class DenseKernel final : public Kernel {
     inputs_ = elements / steps;
     output = PlainLayout(spec.rows, spec.output);
     if (spec.activation != nullptr) {
-      activation_ = Activation(spec.context, *spec.activation, DescOf(output));
+      activation_ = Activation(ContextOf(spec), *spec.activation, DescOf(output));
       needs_output = true;
     }
     forward_scratch = rows_ == 1 ? 0 : Padded(rows_ * outputs_ * sizeof(float));
     if (spec.layouts[0].plain) return;
     const Desc plain = Plain(DimsOf(spec.rows, shape));
-    to_plain_ = Reorder(spec.context, DescOf(spec.layouts[0]), plain);
-    from_plain_ = Reorder(spec.context, plain, DescOf(spec.layouts[0]));
+    to_plain_ = Reorder(ContextOf(spec), DescOf(spec.layouts[0]), plain);
+    from_plain_ = Reorder(ContextOf(spec), plain, DescOf(spec.layouts[0]));
     const std::size_t bytes = Padded(plain.get_size());
     plain_place_ = spec.training ? 0 : forward_scratch;
     (spec.training ? saved : forward_scratch) += bytes;
@@ -92,7 +92,7 @@ class DenseKernel final : public Kernel {
     const std::size_t whole = across ? m : n, piece = ((whole + pieces - 1) / pieces + kRound - 1) / kRound * kRound;
     const auto as = [](std::size_t number) { return static_cast<dnnl_dim_t>(number); };
     InParallel((whole + piece - 1) / piece, piece * k, [&](std::size_t first, std::size_t last) {
-      const ThreadScope alone(1);
+      const ThreadScope alone(OneDnn(), 1);
       for (std::size_t begin = first * piece; begin < std::min(last * piece, whole); begin += piece) {
         const std::size_t size = std::min(piece, whole - begin);
         const float* const from_a = !across ? a : a + begin * (transpose_a == 'N' ? lda : 1);

@@ -22,8 +22,8 @@ class DropoutKernel final : public Kernel {
     const Desc plain = Plain(DimsOf(spec.rows, spec.inputs[0]));
     output = LayoutOf(plain);
     if (spec.layouts[0].plain) return;
-    to_plain_ = Reorder(spec.context, DescOf(spec.layouts[0]), plain);
-    from_plain_ = Reorder(spec.context, plain, DescOf(spec.layouts[0]));
+    to_plain_ = Reorder(ContextOf(spec), DescOf(spec.layouts[0]), plain);
+    from_plain_ = Reorder(ContextOf(spec), plain, DescOf(spec.layouts[0]));
   }
 
   void Forward(const Call& call) override {

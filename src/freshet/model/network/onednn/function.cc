@@ -19,13 +19,13 @@ class FunctionKernel final : public Kernel {
                       : spec.layer->approximate        ? dnnl::algorithm::eltwise_gelu_tanh
                                                        : dnnl::algorithm::eltwise_gelu_erf;
     const Eltwise::primitive_desc forward(Eltwise::desc(dnnl::prop_kind::forward_training, kind, desc, 0.0f),
-                                          spec.context->engine);
-    forward_ = Primitive(spec.context, Eltwise(forward));
+                                          ContextOf(spec)->engine);
+    forward_ = Primitive(ContextOf(spec), Eltwise(forward));
     forward_.Bind(DNNL_ARG_SRC, desc);
     forward_.Bind(DNNL_ARG_DST, desc);
-    const EltwiseBack::primitive_desc backward(EltwiseBack::desc(kind, desc, desc, 0.0f), spec.context->engine,
+    const EltwiseBack::primitive_desc backward(EltwiseBack::desc(kind, desc, desc, 0.0f), ContextOf(spec)->engine,
                                                forward);
-    backward_ = Primitive(spec.context, EltwiseBack(backward));
+    backward_ = Primitive(ContextOf(spec), EltwiseBack(backward));
     for (const int argument : {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC}) backward_.Bind(argument, desc);
   }
 

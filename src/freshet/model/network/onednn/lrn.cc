@@ -18,10 +18,10 @@ class LrnKernel final : public Kernel {
     const Desc desc = DescOf(spec.layouts[0]);
     const auto prop = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const Forward_::primitive_desc forward(Forward_::desc(prop, kAcross, desc, layer.size, alpha, beta, k),
-                                           Attributes(), spec.context->engine);
+                                           Attributes(), ContextOf(spec)->engine);
     output = spec.layouts[0];
     forward_scratch = forward.scratchpad_desc().get_size();
-    forward_ = Primitive(spec.context, Forward_(forward));
+    forward_ = Primitive(ContextOf(spec), Forward_(forward));
     forward_.Bind(DNNL_ARG_SRC, desc);
     forward_.Bind(DNNL_ARG_DST, desc);
     forward_.Bind(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
@@ -31,9 +31,9 @@ class LrnKernel final : public Kernel {
     saved = workspace.get_size();
     if (has_workspace_) forward_.Bind(DNNL_ARG_WORKSPACE, workspace);
     const Backward_::primitive_desc backward(Backward_::desc(kAcross, desc, desc, layer.size, alpha, beta, k),
-                                             Attributes(), spec.context->engine, forward);
+                                             Attributes(), ContextOf(spec)->engine, forward);
     backward_scratch = backward.scratchpad_desc().get_size();
-    backward_ = Primitive(spec.context, Backward_(backward));
+    backward_ = Primitive(ContextOf(spec), Backward_(backward));
     backward_.Bind(DNNL_ARG_SRC, desc);
     backward_.Bind(DNNL_ARG_DIFF_SRC, desc);
     backward_.Bind(DNNL_ARG_DIFF_DST, desc);

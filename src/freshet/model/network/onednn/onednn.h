@@ -5,17 +5,21 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
-#include "model/network/kernel.h"
+#include "model/network/backend.h"
+#include "model/network/onednn/team.h"
 
 namespace freshet::model::network {
 
-struct Context {
+struct OneDnnContext final : Context {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
 };
+using ContextPtr = std::shared_ptr<OneDnnContext>;
+inline ContextPtr ContextOf(const KernelSpec& spec) { return std::static_pointer_cast<OneDnnContext>(spec.context); }
 
-struct Layout::Inside {
-  dnnl::memory::desc desc;
+struct OneDnnLayout final : Layout::Inside {
+  explicit OneDnnLayout(dnnl::memory::desc of) : desc(std::move(of)) {}
+  const dnnl::memory::desc desc;
 };
 
 using Dims = dnnl::memory::dims;
@@ -28,7 +32,8 @@ Tag PlainTag(std::size_t extents);  // of a tensor with so many extents, the bat
 inline Desc Plain(const Dims& dims) { return {dims, kFloat, PlainTag(dims.size())}; }
 inline Desc Any(const Dims& dims) { return {dims, kFloat, Tag::any}; }
 Layout LayoutOf(const Desc& desc);
-inline const Desc& DescOf(const Layout& layout) { return layout.inside->desc; }
+Layout PlainLayout(std::size_t rows, const Shape& shape);
+inline const Desc& DescOf(const Layout& layout) { return static_cast<const OneDnnLayout&>(*layout.inside).desc; }
 inline std::size_t Padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Primitives keep their own scratch in memory we plan.
@@ -42,7 +47,7 @@ inline dnnl::primitive_attr Attributes() {
 class Primitive {
  public:
   Primitive() = default;
-  Primitive(const std::shared_ptr<Context>& context, dnnl::primitive primitive)
+  Primitive(const ContextPtr& context, dnnl::primitive primitive)
       : context_(context), primitive_(std::move(primitive)) {}
   void Bind(int argument, const Desc& desc) {
     arguments_.emplace(argument, dnnl::memory(desc, context_->engine, DNNL_MEMORY_NONE));
@@ -52,7 +57,7 @@ class Primitive {
   explicit operator bool() const { return context_ != nullptr; }
 
  private:
-  std::shared_ptr<Context> context_;
+  ContextPtr context_;
   dnnl::primitive primitive_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
@@ -61,7 +66,7 @@ class Primitive {
 class Reorder {
  public:
   Reorder() = default;
-  Reorder(const std::shared_ptr<Context>& context, const Desc& from, const Desc& to);
+  Reorder(const ContextPtr& context, const Desc& from, const Desc& to);
   void Run(const void* from, void* to);
   explicit operator bool() const { return static_cast<bool>(primitive_); }
 
@@ -73,7 +78,7 @@ class Reorder {
 class Activation {
  public:
   Activation() = default;
-  Activation(const std::shared_ptr<Context>& context, const Layer& layer, const Desc& desc);
+  Activation(const ContextPtr& context, const Layer& layer, const Desc& desc);
   void Forward(float* data);
   void Backward(const float* result, float* gradient);
   explicit operator bool() const { return layer_ != nullptr; }
@@ -108,7 +113,7 @@ struct Wanted {
   std::size_t at = 0;
 
   Wanted() = default;
-  Wanted(const std::shared_ptr<Context>& context, const Desc& have, const Desc& want, Places& places) : desc(want) {
+  Wanted(const ContextPtr& context, const Desc& have, const Desc& want, Places& places) : desc(want) {
     if (have == want) return;
     reorder = Reorder(context, have, want);
     at = places.Take(want.get_size());

@@ -29,10 +29,10 @@ class PoolKernel final : public Kernel {
     const Desc source = DescOf(spec.layouts[0]);
     const Forward_::primitive_desc forward(
         Forward_::desc(prop, kind, source, Any(DimsOf(spec.rows, out)), strides, kernel, pad, pad_end), Attributes(),
-        spec.context->engine);
+        ContextOf(spec)->engine);
     output = LayoutOf(forward.dst_desc());
     forward_scratch = forward.scratchpad_desc().get_size();
-    forward_ = Primitive(spec.context, Forward_(forward));
+    forward_ = Primitive(ContextOf(spec), Forward_(forward));
     forward_.Bind(DNNL_ARG_SRC, source);
     forward_.Bind(DNNL_ARG_DST, forward.dst_desc());
     forward_.Bind(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
@@ -43,9 +43,9 @@ class PoolKernel final : public Kernel {
     if (has_workspace_) saved = forward.workspace_desc().get_size();
     const Backward_::primitive_desc backward(
         Backward_::desc(kind, source, forward.dst_desc(), strides, kernel, pad, pad_end), Attributes(),
-        spec.context->engine, forward);
+        ContextOf(spec)->engine, forward);
     backward_scratch = backward.scratchpad_desc().get_size();
-    backward_ = Primitive(spec.context, Backward_(backward));
+    backward_ = Primitive(ContextOf(spec), Backward_(backward));
     backward_.Bind(DNNL_ARG_DIFF_SRC, source);
     backward_.Bind(DNNL_ARG_DIFF_DST, forward.dst_desc());
     backward_.Bind(DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc());

@@ -43,7 +43,7 @@ class RecurrentKernel final : public Kernel {
     if (lstm_) {
       const Lstm::primitive_desc forward(
           Lstm::desc(prop, kLeftToRight, in_, state_, state_, any_weights, any_iterated, bias_, out_, {}, {}),
-          Attributes(), spec.context->engine);
+          Attributes(), ContextOf(spec)->engine);
       SetForward(spec, forward, Lstm(forward));
       if (training_)
         SetBackward(
@@ -51,18 +51,18 @@ class RecurrentKernel final : public Kernel {
             LstmBack::primitive_desc(LstmBack::desc(dnnl::prop_kind::backward, kLeftToRight, in_, state_, state_,
                                                     any_weights, any_iterated, bias_, out_, {}, {}, in_, state_, state_,
                                                     any_weights, any_iterated, bias_, out_, {}, {}),
-                                     Attributes(), spec.context->engine, forward));
+                                     Attributes(), ContextOf(spec)->engine, forward));
     } else {
       const Gru::primitive_desc forward(
           Gru::desc(prop, kLeftToRight, in_, {}, any_weights, any_iterated, bias_, out_, {}), Attributes(),
-          spec.context->engine);
+          ContextOf(spec)->engine);
       SetForward(spec, forward, Gru(forward));
       if (training_)
         SetBackward(spec, forward,
                     GruBack::primitive_desc(
                         GruBack::desc(dnnl::prop_kind::backward, kLeftToRight, in_, {}, any_weights, any_iterated,
                                       bias_, out_, {}, in_, {}, any_weights, any_iterated, bias_, out_, {}),
-                        Attributes(), spec.context->engine, forward));
+                        Attributes(), ContextOf(spec)->engine, forward));
     }
   }
 
@@ -146,11 +146,11 @@ class RecurrentKernel final : public Kernel {
     scratch_place_ = here.Take(forward.scratchpad_desc().get_size());
     saved = keep.bytes();
     forward_scratch = here.bytes();
-    arrange_in_ = Reorder(spec.context, ours_in_, in_);
-    arrange_out_ = Reorder(spec.context, out_, ours_out_);
-    weights_to_ = Reorder(spec.context, weights_, forward.weights_layer_desc());
-    iterated_to_ = Reorder(spec.context, iterated_, forward.weights_iter_desc());
-    forward_ = Primitive(spec.context, std::move(primitive));
+    arrange_in_ = Reorder(ContextOf(spec), ours_in_, in_);
+    arrange_out_ = Reorder(ContextOf(spec), out_, ours_out_);
+    weights_to_ = Reorder(ContextOf(spec), weights_, forward.weights_layer_desc());
+    iterated_to_ = Reorder(ContextOf(spec), iterated_, forward.weights_iter_desc());
+    forward_ = Primitive(ContextOf(spec), std::move(primitive));
     forward_.Bind(DNNL_ARG_SRC_LAYER, in_);
     if (lstm_)
       for (const int argument : {DNNL_ARG_SRC_ITER, DNNL_ARG_SRC_ITER_C}) forward_.Bind(argument, state_);
@@ -180,13 +180,13 @@ class RecurrentKernel final : public Kernel {
     cell_gradient_ = back.Take(state_.get_size());
     back_scratch_ = back.Take(backward.scratchpad_desc().get_size());
     backward_scratch = back.bytes();
-    take_out_ = Reorder(spec.context, ours_out_, out_);
-    give_in_ = Reorder(spec.context, in_, ours_in_);
-    weights_back_ = Reorder(spec.context, weights_, backward.weights_layer_desc());
-    iterated_back_ = Reorder(spec.context, iterated_, backward.weights_iter_desc());
-    weights_plain_ = Reorder(spec.context, backward.diff_weights_layer_desc(), weights_);
-    iterated_plain_ = Reorder(spec.context, backward.diff_weights_iter_desc(), iterated_);
-    backward_ = Primitive(spec.context, BackwardOf(backward));
+    take_out_ = Reorder(ContextOf(spec), ours_out_, out_);
+    give_in_ = Reorder(ContextOf(spec), in_, ours_in_);
+    weights_back_ = Reorder(ContextOf(spec), weights_, backward.weights_layer_desc());
+    iterated_back_ = Reorder(ContextOf(spec), iterated_, backward.weights_iter_desc());
+    weights_plain_ = Reorder(ContextOf(spec), backward.diff_weights_layer_desc(), weights_);
+    iterated_plain_ = Reorder(ContextOf(spec), backward.diff_weights_iter_desc(), iterated_);
+    backward_ = Primitive(ContextOf(spec), BackwardOf(backward));
     backward_.Bind(DNNL_ARG_SRC_LAYER, in_);
     if (lstm_)
       for (const int argument :

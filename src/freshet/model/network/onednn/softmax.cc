@@ -12,17 +12,17 @@ class SoftmaxKernel final : public Kernel {
     const Desc desc = DescOf(spec.layouts[0]);
     const int axis = spec.inputs[0].size() == 2 ? 2 : 1;
     const typename Forward_::primitive_desc forward(
-        typename Forward_::desc(dnnl::prop_kind::forward_training, desc, axis), Attributes(), spec.context->engine);
+        typename Forward_::desc(dnnl::prop_kind::forward_training, desc, axis), Attributes(), ContextOf(spec)->engine);
     output = spec.layouts[0];
     forward_scratch = forward.scratchpad_desc().get_size();
-    forward_ = Primitive(spec.context, Forward_(forward));
+    forward_ = Primitive(ContextOf(spec), Forward_(forward));
     forward_.Bind(DNNL_ARG_SRC, desc);
     forward_.Bind(DNNL_ARG_DST, desc);
     forward_.Bind(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
     const typename Backward_::primitive_desc backward(typename Backward_::desc(desc, desc, axis), Attributes(),
-                                                      spec.context->engine, forward);
+                                                      ContextOf(spec)->engine, forward);
     backward_scratch = backward.scratchpad_desc().get_size();
-    backward_ = Primitive(spec.context, Backward_(backward));
+    backward_ = Primitive(ContextOf(spec), Backward_(backward));
     for (const int argument : {DNNL_ARG_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}) backward_.Bind(argument, desc);
     backward_.Bind(DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc());
     needs_input = false;

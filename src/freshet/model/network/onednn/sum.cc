@@ -13,12 +13,12 @@ class SumKernel final : public Kernel {
     needs_input = false;
     for (const Layout& layout : spec.layouts) {
       const bool same = DescOf(layout) == DescOf(output);
-      to_.push_back(same ? Reorder() : Reorder(spec.context, DescOf(layout), DescOf(output)));
-      from_.push_back(same ? Reorder() : Reorder(spec.context, DescOf(output), DescOf(layout)));
+      to_.push_back(same ? Reorder() : Reorder(ContextOf(spec), DescOf(layout), DescOf(output)));
+      from_.push_back(same ? Reorder() : Reorder(ContextOf(spec), DescOf(output), DescOf(layout)));
       if (!same) forward_scratch = Padded(output.bytes);
     }
     if (spec.activation == nullptr) return;
-    activation_ = Activation(spec.context, *spec.activation, DescOf(output));
+    activation_ = Activation(ContextOf(spec), *spec.activation, DescOf(output));
     needs_output = true;
   }
 

@@ -1,5 +1,6 @@
-// The team of OpenMP's threads that computes layers, oneDNN's and ours: how many they are. (How they wait is said in
-// short_waits/.)
+// How many threads a team has, and how it shares work. (How they wait is said in short_waits/.)
+
+#include "model/network/onednn/team.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -7,19 +8,15 @@
 
 #include <algorithm>
 
-#include "model/network/kernel.h"
-
 namespace freshet::model::network {
 #ifdef _OPENMP
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) {
-  if (threads != before_) omp_set_num_threads(threads);
-}
-ThreadScope::~ThreadScope() {
-  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+int UseTeam(int threads) {
+  const int before = omp_get_max_threads();
+  if (threads != before) omp_set_num_threads(threads);
+  return before;
 }
 #else
-ThreadScope::ThreadScope(int) {}
-ThreadScope::~ThreadScope() = default;
+int UseTeam(int) { return 1; }
 #endif
 
 void InParallel(std::size_t count, std::size_t cost_each, RangeWork work) {

@@ -18,8 +18,8 @@ class TransposeKernel final : public Kernel {
     }
     strides[0] = step;
     const Desc turned(dims, kFloat, strides);
-    forward_ = Reorder(spec.context, DescOf(spec.layouts[0]), turned);
-    backward_ = Reorder(spec.context, turned, DescOf(spec.layouts[0]));
+    forward_ = Reorder(ContextOf(spec), DescOf(spec.layouts[0]), turned);
+    backward_ = Reorder(ContextOf(spec), turned, DescOf(spec.layouts[0]));
     output = PlainLayout(spec.rows, spec.output);
     needs_input = false;
   }

@@ -30,14 +30,14 @@ std::int64_t RowsOfAPart(const ConvolutionDims& dims, bool worthwhile) {
 
 }  // namespace
 
-WeightGradient::WeightGradient(const std::shared_ptr<Context>& context, const ConvolutionDims& dims,
+WeightGradient::WeightGradient(const ContextPtr& context, const ConvolutionDims& dims,
                                const dnnl::convolution_forward::primitive_desc& forward, bool worthwhile,
                                Places& places)
     : from_(forward.src_desc()),
       to_(forward.dst_desc()),
       plain_(Plain(dims.weights)),
       bias_(dims.has_bias ? Desc(dims.bias, kFloat, Tag::a) : Desc()) {
-  const ThreadScope scope(1);
+  const ThreadScope scope(OneDnn(), 1);
   const auto choose = [&](const Desc& from, const Desc& weights, const Desc& to) {
     return Backward::primitive_desc(Backward::desc(dnnl::algorithm::convolution_direct, from, weights, bias_, to,
                                                    dims.strides, dims.dilates, dims.pad, dims.pad_end),
@@ -59,10 +59,10 @@ WeightGradient::WeightGradient(const std::shared_ptr<Context>& context, const Co
   }
 }
 
-void WeightGradient::AddPart(const std::shared_ptr<Context>& context, const Backward::primitive_desc& chosen,
-                             std::int64_t first, Places& places) {
+void WeightGradient::AddPart(const ContextPtr& context, const Backward::primitive_desc& chosen, std::int64_t first,
+                             Places& places) {
   // Parts are computed at the same time: each has a stream of its own.
-  const auto own = std::make_shared<Context>(*context);
+  const auto own = std::make_shared<OneDnnContext>(*context);
   own->stream = dnnl::stream(context->engine);
   const std::int64_t rows = chosen.src_desc().dims()[0];
   Part part;

@@ -19,7 +19,7 @@ class WeightGradient {
 
   WeightGradient() = default;
   // Cuts into parts only where `worthwhile`. Takes memory from `places`.
-  WeightGradient(const std::shared_ptr<Context>& context, const ConvolutionDims& dims,
+  WeightGradient(const ContextPtr& context, const ConvolutionDims& dims,
                  const dnnl::convolution_forward::primitive_desc& forward, bool worthwhile, Places& places);
 
   // Adds to the two blocks (the bias's is there where the layer has one). `source` and `deltas` lie as forward's do.
@@ -36,8 +36,7 @@ class WeightGradient {
     std::size_t weights_place, bias_place, scratch_place;
   };
 
-  void AddPart(const std::shared_ptr<Context>& context, const Backward::primitive_desc& chosen, std::int64_t first,
-               Places& places);
+  void AddPart(const ContextPtr& context, const Backward::primitive_desc& chosen, std::int64_t first, Places& places);
   void Sum(Part& part, const void* source, const void* deltas, std::byte* scratch, void* weights);
   void AddParts(std::byte* scratch, std::size_t count, std::size_t Part::*place) const;
 
