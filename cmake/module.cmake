@@ -1,11 +1,13 @@
-# One room of the house: a static library freshet_NAME, its tests NAME_test, and an include root through which only the
-# rooms it leans on are found. A folder that is named APART has a target of its own. What is installed is found as
-# freshet::NAME, all rooms together as freshet::freshet (cmake/install.cmake).
-#   freshet_module(model DEPENDS optimize data base [LIBRARIES ZLIB::ZLIB] [APART folder])
+# One room of the house: a static library freshet_NAME, its tests NAME_test, and an include root. Headers are found of
+# those rooms alone that it names, not of those on which they lean in turn. Its tests may name more. A folder that is named
+# APART has a target of its own. What is installed is found as freshet::NAME, all rooms together as freshet::freshet
+# (cmake/install.cmake).
+#   freshet_module(model DEPENDS optimize data base [TESTS fabric] [LIBRARIES ZLIB::ZLIB] [APART folder])
 function(freshet_module name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;APART" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;TESTS;LIBRARIES;APART" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND freshet_)
-  foreach(dep IN LISTS ARG_DEPENDS)
+  list(TRANSFORM ARG_TESTS PREPEND freshet_)
+  foreach(dep IN LISTS ARG_DEPENDS ARG_TESTS)
     if(NOT TARGET ${dep})
       message(FATAL_ERROR "${name} leans on ${dep}, which is not below it")
     endif()
@@ -23,14 +25,15 @@ function(freshet_module name)
   set(room freshet_${name})
   add_library(${room} STATIC ${sources})
   target_include_directories(${room} PUBLIC $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:include/freshet>)
-  target_link_libraries(${room} PUBLIC ${ARG_DEPENDS})
+  target_link_libraries(${room} PRIVATE ${ARG_DEPENDS})
   foreach(library IN LISTS ARG_LIBRARIES)
     freshet_private_library(${room} ${library})
   endforeach()
   freshet_install_room(${name})
   if(tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${room} ${ARG_LIBRARIES} short_waits_always GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE ${room} ${ARG_DEPENDS} ${ARG_TESTS} ${ARG_LIBRARIES} short_waits_always
+      GTest::gtest_main)
     target_compile_options(${name}_test PRIVATE -O1)  # compiles faster by a third; what is tested is as fast as ever
     freshet_tests(${name}_test)
   endif()
