@@ -214,7 +214,7 @@ class Deployment {
   std::string SaveVitals() const;
   Result<void> LoadVitals(std::uint64_t version, const std::string& json);
 
-  // deployment.cc: the writer's round
+  // deployment_accept.cc: what comes in
   void Accept(Learn& learn);
   void AcceptRow(Learn& learn, std::size_t row);
   void AppendUnloggedNames();
@@ -224,6 +224,8 @@ class Deployment {
   bool WasLabelled(const std::string& id) const;
   void KeepPredictions();
   void TakeBack(Learn& learn);
+
+  // deployment.cc: the writer's round
   std::vector<Learn> TakeRequests();
   std::vector<Command> TakeCommands();
   void CommitAndAnswer(std::vector<Learn>& learns);
