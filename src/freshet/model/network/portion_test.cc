@@ -71,7 +71,8 @@ struct Holding {
   optimize::Gradient gradient;
 };
 
-const std::vector<std::string> kGoogLeNetCuts = {"pool3", "pool4"};
+// What goes into the second stage is read by the third, too, where the auxiliary heads are.
+const std::vector<std::string> kGoogLeNetCuts = {"inception_4b/1x1", "pool4"};
 
 TEST(StageOfGoogLeNet, TakesMemoryForItsOwnLayersOnly) {
   const World world("googlenet", {3, 224, 224}, 1000);
