@@ -49,11 +49,13 @@ class Server {
   // trained.
   Json SettledStats(const std::string& model, std::uint64_t observations) {
     Json stats;
-    EXPECT_TRUE(serve::Eventually([&] {
+    const auto settled = [&] {
       stats = Stats(model);
       return stats["learning"]["observations"] == observations && stats["training"]["running"] == false;
-    })) << observations
-        << " observations wanted: " << stats;
+    };
+    bool done = false;  // a network under a sanitizer, beside other work, takes its time
+    for (int patience = 0; patience < 6 && !done; ++patience) done = serve::Eventually(settled);
+    EXPECT_TRUE(done) << observations << " observations wanted: " << stats;
     return stats;
   }
 
