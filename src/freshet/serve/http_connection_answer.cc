@@ -46,6 +46,7 @@ void HttpConnection::AppendAnswer(Response response) {
   if (site_.tokens && !failed_ && response.status == 401 && parser_.head().authorization.empty())
     site_.CountAuthFailure("missing");
   if (site_.tokens && !failed_ && response.status == 403) site_.CountAuthFailure("scope");
+  if (site_.stop_at.load() != HttpSite::kNever) keep_alive_ = false;  // its loop may not have heard of it yet
   AppendHead(out_, response, {.keep_alive = keep_alive_, .http_1_0 = http_1_0_, .length = response.body.size()},
              loop_.date());
   if (head_only_ || !HasBody(response.status)) return;
