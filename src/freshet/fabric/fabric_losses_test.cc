@@ -82,11 +82,12 @@ TEST_P(FabricSuite, AReportedLossFailsTransfersWithTheLostAndTheOthersGoOn) {
     EXPECT_EQ(fabric.Wait(loss).value().from, 2);
     EXPECT_EQ(fabric.Send(2, 7, BytesOf(std::string("anybody?"))).error().code, Code::kPeerLost);
 
-    const Transfer sent = fabric.StartSend(other, 3, BytesOf(std::string("still here"))).value();
+    const std::string first = "still here", second = "and here";  // they live until the transfers are over
+    const Transfer sent = fabric.StartSend(other, 3, BytesOf(first)).value();
     EXPECT_EQ(anyone.Wait(from_anyone).from, other);
     EXPECT_TRUE(fabric.Wait(sent).ok());
-    const Transfer more = fabric.StartSend(other, 4, BytesOf(std::string("and here"))).value();
-    EXPECT_EQ(one_of_two.Wait(from_two).text, "and here");
+    const Transfer more = fabric.StartSend(other, 4, BytesOf(second)).value();
+    EXPECT_EQ(one_of_two.Wait(from_two).text, second);
     EXPECT_TRUE(fabric.Wait(more).ok());
 
     const std::vector<Loss> losses = fabric.Lost();
