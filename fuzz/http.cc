@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/simulated_clock.h"
-#include "serve/http_loop.h"
+#include "serve/http/loop.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
-#include "data/image.h"
-#include "data/resize.h"
+#include "data/images/image.h"
+#include "data/images/resize.h"
 #include "world.h"
 
 // Any bytes as an image file. The first says how it is wanted.

@@ -1,4 +1,4 @@
-#include "deploy/segment.h"
+#include "deploy/log/segment.h"
 #include "world.h"
 
 namespace freshet::fuzz {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "fabric/measure.h"
+#include "fabric/collectives/measure.h"
 #include "fabric/threads/threads_fabric.h"
 #include "launcher_watch.h"
 #include "place_flags.h"

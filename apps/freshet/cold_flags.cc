@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/ratings_columns.h"
+#include "data/formats/ratings_columns.h"
 #include "train/learning.h"
 
 namespace freshet::cli {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/tensor_file.h"
-#include "deploy/segment.h"
+#include "deploy/log/segment.h"
 
 namespace freshet::cli {
 namespace {

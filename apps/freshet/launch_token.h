@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/launch_environment.h"
+#include "fabric/launch/environment.h"
 #include "launch_descriptor.h"
 
 namespace freshet::cli {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "fabric/mpi/call.h"
 #include "fabric/mpi/mpi_fabric.h"
 #include "program.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/settings.h"
-#include "fabric/launch_environment.h"
+#include "fabric/launch/environment.h"
 #include "verb.h"
 
 namespace freshet::cli {

@@ -3,7 +3,7 @@
 #include "chart.h"
 #include "data/open.h"
 #include "deploy/recipe.h"
-#include "deploy/replay_tune.h"
+#include "deploy/replay/tune.h"
 #include "deploy_flags.h"
 #include "replay_view.h"
 #include "train/learning.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "deploy/replay.h"
+#include "deploy/replay/replay.h"
 
 namespace freshet::cli {
 

@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "base/writable.h"
 #include "fabric/fabric.h"
-#include "fabric/launch_environment.h"
+#include "fabric/launch/environment.h"
 
 namespace freshet::cli {
 

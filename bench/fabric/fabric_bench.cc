@@ -12,7 +12,7 @@
 #include "../machine.h"
 #include "base/clock.h"
 #include "contest.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "fabric/tcp/tcp_fabric.h"
 #include "fabric/threads/threads_fabric.h"
 

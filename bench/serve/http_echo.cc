@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "serve/http_server.h"
+#include "serve/http/server.h"
 
 int main(int argc, char** argv) {
   using namespace freshet;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "data/lines.h"
+#include "data/formats/lines.h"
 
 namespace freshet::data {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "data/bytes.h"
 #include "data/cuts.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 #include "data/rows.h"
 
 namespace freshet::data {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "data/chunks.h"
-#include "data/lines.h"
+#include "data/formats/lines.h"
 
 namespace freshet::data {
 

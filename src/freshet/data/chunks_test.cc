@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/random.h"
-#include "data/lines.h"
+#include "data/formats/lines.h"
 #include "data/packed_testing.h"
 #include "data/world_testing.h"
 

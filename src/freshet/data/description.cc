@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
-#include "data/ratings_columns.h"
+#include "data/formats/ratings_columns.h"
 
 namespace freshet::data {
 namespace {

@@ -28,7 +28,7 @@ struct Column {
 std::string_view Name(Column::Kind kind);
 
 // What a model is shown of an image of `shape` channels, height, width: the middle of it, less the means, over the
-// deviations. Rows are kept and sent whole; data/augment.h makes what is shown from them.
+// deviations. Rows are kept and sent whole; data/images/augment.h makes what is shown from them.
 struct View {
   std::uint64_t crop = 0;              // side of the square that is shown; 0: the whole image
   std::vector<float> means = {};       // one a channel, or one for each place of the whole image; empty: none

@@ -1,4 +1,4 @@
-#include "data/image_folder.h"
+#include "data/images/image_folder.h"
 #include "data/open.h"
 
 namespace freshet::data {

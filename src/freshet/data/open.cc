@@ -5,11 +5,11 @@
 #include <regex>
 
 #include "base/option.h"
-#include "data/augment.h"
 #include "data/cache.h"
-#include "data/image_folder.h"
+#include "data/formats/text.h"
+#include "data/images/augment.h"
+#include "data/images/image_folder.h"
 #include "data/number.h"
-#include "data/text.h"
 
 namespace freshet::data {
 namespace {

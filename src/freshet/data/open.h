@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "base/settings.h"
 #include "data/description.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 #include "data/reader.h"
 #include "data/source.h"
 
@@ -26,7 +26,7 @@ struct Input {
   std::string bad_rows_path;                // where they are written; "" counts them only
   bool labelled = true;                     // rows without a label are bad
   bool grow = true;                         // new names enter the dictionaries
-  std::uint64_t crop = 0;                   // what is shown of images; see data/augment.h
+  std::uint64_t crop = 0;                   // what is shown of images; see data/images/augment.h
   bool mirror = false;                      //
   std::string subtract_mean = "auto";       // auto, none, channel, pixel
   bool scale_target = true;                 // see data/target.h

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/random.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 
 namespace freshet::data {
 

@@ -5,10 +5,10 @@
 
 #include "base/option.h"
 #include "data/drive.h"
-#include "data/foreign.h"
+#include "data/formats/foreign.h"
+#include "data/formats/lines.h"
+#include "data/formats/text.h"
 #include "data/go_on.h"
-#include "data/lines.h"
-#include "data/text.h"
 
 namespace freshet::data {
 

@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "data/bad_rows.h"
 #include "data/chunks.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 #include "data/source.h"
 
 namespace freshet::data {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/csv_parser.h"
 #include "data/description.h"
+#include "data/formats/csv_parser.h"
 #include "data/rows.h"
 
 namespace freshet::data {

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/random.h"
-#include "data/pixels.h"
+#include "data/images/pixels.h"
 #include "data/world_testing.h"
 
 namespace freshet::data {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "base/utf8.h"
-#include "data/csv_parser.h"
+#include "data/formats/csv_parser.h"
 #include "data/number.h"
 
 namespace freshet::data {

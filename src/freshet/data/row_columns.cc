@@ -1,11 +1,11 @@
-// Rows from columns by name: what csv_parser.cc and ratings.cc do with a line of text, for cells that are values
+// Rows from columns by name: what formats/csv_parser.cc and ratings.cc do with a line of text, for cells that are values
 // already.
 
 #include <algorithm>
 
 #include "base/random.h"
-#include "data/csv_parser.h"
 #include "data/date.h"
+#include "data/formats/csv_parser.h"
 #include "data/row_cells.h"
 
 namespace freshet::data {

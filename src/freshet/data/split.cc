@@ -5,10 +5,10 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "data/drive.h"
+#include "data/formats/lines.h"
+#include "data/formats/text.h"
 #include "data/go_on.h"
-#include "data/lines.h"
 #include "data/reader.h"
-#include "data/text.h"
 
 namespace freshet::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 
 namespace freshet::data {
 

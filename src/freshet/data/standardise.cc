@@ -1,6 +1,6 @@
 #include "data/standardise.h"
 
-#include "data/augment.h"
+#include "data/images/augment.h"
 
 namespace freshet::data {
 namespace {

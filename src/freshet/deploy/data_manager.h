@@ -7,10 +7,10 @@
 
 #include "deploy/id_window.h"
 #include "deploy/joined_sets.h"
+#include "deploy/log/record_log.h"
 #include "deploy/pending.h"
-#include "deploy/record_log.h"
-#include "deploy/sampler.h"
-#include "deploy/sampler_rate.h"
+#include "deploy/samplers/rate.h"
+#include "deploy/samplers/sampler.h"
 
 namespace freshet::deploy {
 

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "deploy/deployment_parts.h"
-#include "deploy/directory.h"
+#include "deploy/log/directory.h"
 #include "train/evaluation.h"
 
 namespace freshet::deploy {

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "deploy/deployment.h"
-#include "deploy/journal_testing.h"
+#include "deploy/log/journal_testing.h"
 
 namespace freshet::deploy {
 

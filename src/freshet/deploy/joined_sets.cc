@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "deploy/sampler_shuffle.h"
+#include "deploy/samplers/shuffle.h"
 
 namespace freshet::deploy {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "data/augment.h"
+#include "data/images/augment.h"
 #include "data/moments.h"
 #include "data/rows.h"
 #include "data/target.h"

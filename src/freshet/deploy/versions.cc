@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "deploy/directory.h"
+#include "deploy/log/directory.h"
 #include "model/model_file.h"
 
 namespace freshet::deploy {

@@ -3,7 +3,7 @@
 #include <set>
 #include <thread>
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 
 namespace freshet::fabric {
 namespace {

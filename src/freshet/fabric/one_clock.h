@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 
 namespace freshet::fabric {
 

@@ -1,5 +1,5 @@
 #include "model/model_file.h"
-#include "data/ratings_columns.h"
+#include "data/formats/ratings_columns.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "serve/api_parts.h"
-#include "serve/http_parser.h"
+#include "serve/http/parser.h"
 #include "serve/process_metrics.h"
 #include "serve/status_page.h"
 

@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/jobs.h"
 #include "base/metrics.h"
-#include "serve/http_exchange.h"
+#include "serve/http/exchange.h"
 #include "serve/infer_response.h"
 #include "serve/learn_request.h"
 #include "serve/served_model.h"

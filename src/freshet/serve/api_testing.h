@@ -9,7 +9,7 @@
 
 #include "base/scratch_testing.h"
 #include "serve/api.h"
-#include "serve/http_testing.h"
+#include "serve/http/testing.h"
 #include "serve/models_testing.h"
 
 namespace freshet::serve {

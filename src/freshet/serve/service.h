@@ -11,7 +11,7 @@
 #include "deploy/runtime.h"
 #include "model/model_file.h"
 #include "serve/api.h"
-#include "serve/http_server.h"
+#include "serve/http/server.h"
 #include "train/learning.h"
 
 namespace freshet::serve {

@@ -9,7 +9,7 @@
 #include "base/scratch_testing.h"
 #include "base/system.h"
 #include "data/generate.h"
-#include "serve/http_testing.h"
+#include "serve/http/testing.h"
 #include "train/job.h"
 
 namespace freshet::serve {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "optimize/parameters.h"
 #include "strategy/strategy.h"
 

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "base/option.h"
-#include "fabric/factors.h"
-#include "fabric/power.h"
-#include "fabric/sparse.h"
+#include "fabric/collectives/factors.h"
+#include "fabric/collectives/power.h"
+#include "fabric/collectives/sparse.h"
 
 namespace freshet::strategy {
 namespace {

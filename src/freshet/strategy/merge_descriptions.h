@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/description.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 
 namespace freshet::strategy {
 

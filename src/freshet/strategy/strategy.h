@@ -12,7 +12,7 @@
 #include "base/trace.h"
 #include "data/batch.h"
 #include "data/tensor_file.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "model/model.h"
 
 namespace freshet::strategy {

@@ -6,7 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/option.h"
-#include "data/image_folder.h"
+#include "data/images/image_folder.h"
 
 namespace freshet::train {
 namespace {

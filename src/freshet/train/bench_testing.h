@@ -10,7 +10,7 @@
 #include "base/thread_pool.h"
 #include "data/generate.h"
 #include "data/reader.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "model/model_file.h"
 #include "strategy/strategy.h"
 #include "train/lbfgs_trainer.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/option.h"
-#include "data/augment.h"
-#include "data/text.h"
+#include "data/formats/text.h"
+#include "data/images/augment.h"
 #include "model/network/description.h"
 #include "model/network/remarks.h"
 #include "model/network/zoo.h"

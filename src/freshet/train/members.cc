@@ -1,6 +1,6 @@
 #include "train/members.h"
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 
 namespace freshet::train {
 

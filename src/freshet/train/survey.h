@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "data/description.h"
 #include "data/source.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "model/model.h"
 
 namespace freshet::train {

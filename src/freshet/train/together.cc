@@ -1,7 +1,7 @@
 #include "train/together.h"
 
 #include "base/option.h"
-#include "fabric/codec.h"
+#include "fabric/codecs/codec.h"
 
 namespace freshet::train {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/settings.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "strategy/strategy.h"
 
 namespace freshet::train {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 
 namespace freshet::train {
 

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "base/trace.h"
-#include "fabric/exchange.h"
+#include "fabric/collectives/exchange.h"
 #include "fabric/one_clock.h"
 
 namespace freshet::train {

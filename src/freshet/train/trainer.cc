@@ -6,8 +6,8 @@
 
 #include "base/option.h"
 #include "base/random.h"
-#include "data/augment.h"
 #include "data/drive.h"
+#include "data/images/augment.h"
 #include "data/standardise.h"
 #include "train/trainer_state.h"
 

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "data/augment.h"
+#include "data/images/augment.h"
 #include "strategy/alone.h"
 #include "train/strata.h"
 #include "train/trainer.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "data/augment.h"
+#include "data/images/augment.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "strategy/strategy.h"
 
 namespace freshet::train {

@@ -1,9 +1,9 @@
-#include "fabric/float16.h"
+#include "fabric/codecs/float16.h"
 
 #include <algorithm>
 #include <array>
 
-#include "fabric/codec_kinds.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

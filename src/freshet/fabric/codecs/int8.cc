@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "fabric/codec_kinds.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

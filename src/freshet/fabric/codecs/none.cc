@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "fabric/codec_kinds.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

@@ -8,8 +8,8 @@
 #endif
 
 #include "base/check.h"
-#include "fabric/codec_kinds.h"
-#include "fabric/float16.h"
+#include "fabric/codecs/float16.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

@@ -1,5 +1,5 @@
-#include "fabric/codec_chosen.h"
-#include "fabric/codec_kinds.h"
+#include "fabric/codecs/chosen.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

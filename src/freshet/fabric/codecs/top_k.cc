@@ -2,8 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include "fabric/codec_chosen.h"
-#include "fabric/codec_kinds.h"
+#include "fabric/codecs/chosen.h"
+#include "fabric/codecs/kinds.h"
 
 namespace freshet::fabric {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fabric/operation.h"
+#include "fabric/protocol/operation.h"
 
 namespace freshet::fabric::mpi {
 

@@ -14,7 +14,7 @@
 #include "fabric/mpi/bulk.h"
 #include "fabric/mpi/mail.h"
 #include "fabric/mpi/options.h"
-#include "fabric/protocol.h"
+#include "fabric/protocol/protocol.h"
 
 namespace freshet::fabric::mpi {
 

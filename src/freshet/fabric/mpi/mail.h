@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fabric/note.h"
+#include "fabric/protocol/note.h"
 
 namespace freshet::fabric::mpi {
 

@@ -8,7 +8,7 @@
 
 #include "fabric/mpi/engine.h"
 #include "fabric/mpi/options.h"
-#include "fabric/protocol_fabric.h"
+#include "fabric/protocol/protocol_fabric.h"
 
 namespace freshet::fabric {
 

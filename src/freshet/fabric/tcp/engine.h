@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "fabric/protocol.h"
+#include "fabric/protocol/protocol.h"
 #include "fabric/tcp/options.h"
 #include "fabric/tcp/peer.h"
 

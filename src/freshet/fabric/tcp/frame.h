@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "fabric/note.h"
+#include "fabric/protocol/note.h"
 
 namespace freshet::fabric::tcp {
 

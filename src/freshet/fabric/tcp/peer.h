@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fabric/operation.h"
+#include "fabric/protocol/operation.h"
 #include "fabric/tcp/door.h"
 #include "fabric/tcp/frame.h"
 #include "fabric/tcp/ring_lane.h"

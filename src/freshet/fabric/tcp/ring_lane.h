@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "base/result.h"
-#include "fabric/operation.h"
+#include "fabric/protocol/operation.h"
 #include "fabric/tcp/shared_ring.h"
 
 namespace freshet::fabric::tcp {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "fabric/landing.h"
+#include "fabric/protocol/landing.h"
 
 namespace freshet::fabric::tcp {
 namespace {

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "base/random.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "fabric/tcp/bootstrap.h"
 #include "fabric/tcp/tcp_testing.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "fabric/protocol_fabric.h"
+#include "fabric/protocol/protocol_fabric.h"
 #include "fabric/tcp/engine.h"
 #include "fabric/tcp/options.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fabric/sum.h"
+#include "fabric/collectives/sum.h"
 #include "fabric/threads/group.h"
 
 namespace freshet::fabric {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <thread>
 
-#include "fabric/collectives.h"
-#include "fabric/sum.h"
+#include "fabric/collectives/collectives.h"
+#include "fabric/collectives/sum.h"
 #include "fabric/threads/group.h"
 
 namespace freshet::fabric {

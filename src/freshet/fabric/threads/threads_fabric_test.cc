@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/simulated_clock.h"
-#include "fabric/collectives.h"
+#include "fabric/collectives/collectives.h"
 #include "fabric/fabric_suite_testing.h"
 #include "fabric/threads/threads_testing.h"
 

@@ -1,0 +1,63 @@
+#include "fabric/collectives/compressed.h"
+
+#include "base/check.h"
+#include "fabric/collectives/collectives.h"
+#include "fabric/collectives/in_order.h"
+
+namespace freshet::fabric {
+
+CompressedAllReduce::CompressedAllReduce(std::unique_ptr<Codec> codec, std::size_t length)
+    : codec_(std::move(codec)), length_(length), residual_(codec_->uses_residual() ? length : 0) {}
+
+Result<void> CompressedAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> values) {
+  CHECK(values.size() == length_);
+  const int rank = fabric.rank(), size = fabric.size();
+  if (size == 1) {
+    for (std::size_t i = 0; i < residual_.size(); ++i) values[i] += residual_[i];
+    Clear();
+    return {};
+  }
+  encoded_.resize(static_cast<std::size_t>(size));
+  const std::span<float> mine = Chunk(values, rank, size);
+  sum_.assign(mine.size(), 0.0f);
+  TRY(ExchangeInOrder(
+      fabric, tag, "making a compressed sum",
+      [&](int to) {
+        const std::span<const std::byte> encoded = Encode(to, size, Chunk(values, to, size));
+        bytes_sent_ += encoded.size();
+        return encoded;
+      },
+      [&](int from, std::span<const std::byte> bytes) -> Result<void> {
+        if (from != rank) return codec_->Decode(bytes, sum_, Codec::Onto::kAdd);
+        for (std::size_t i = 0; i < mine.size(); ++i) sum_[i] += mine[i];
+        return {};
+      }));
+
+  const std::span<const std::byte> encoded_sum = Encode(rank, size, sum_);
+  return ExchangeInOrder(
+      fabric, tag + 1, "making a compressed sum",
+      [&](int) {
+        bytes_sent_ += encoded_sum.size();
+        return encoded_sum;
+      },
+      [&](int from, std::span<const std::byte> bytes) {
+        return codec_->Decode(from == rank ? encoded_sum : bytes, Chunk(values, from, size), Codec::Onto::kReplace);
+      });
+}
+
+std::span<const std::byte> CompressedAllReduce::Encode(int chunk, int count, std::span<const float> values) {
+  std::vector<std::byte>& out = encoded_[static_cast<std::size_t>(chunk)];
+  codec_->Encode(values, residual_.empty() ? residual_ : Chunk(residual_, chunk, count), out);
+  return out;
+}
+
+Result<void> CompressedAllReduce::Restore(std::span<const float> residual) {
+  if (residual.size() != residual_.size())
+    return Error{Code::kInvalid, Str("codec ", codec_->name(), " for ", length_, " values: a residual of ",
+                                     residual.size(), " floats was saved, expected ", residual_.size(),
+                                     "; continue with the codec and model of the checkpoint")};
+  residual_.assign(residual.begin(), residual.end());
+  return {};
+}
+
+}  // namespace freshet::fabric

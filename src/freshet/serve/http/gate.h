@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "serve/http/server.h"
+
+namespace freshet::serve {
+
+// Counts connections, in all and by address, and says who may still come in.
+//
+// Threads: any. Blocking: never.
+class HttpGate {
+ public:
+  explicit HttpGate(const HttpLimits& limits) : limits_(limits) {}
+
+  enum class Verdict { kWelcome, kFull, kTooManyFromAddress };
+  Verdict Enter(const std::string& address);
+  bool EnterReserved(const std::string& address);  // when it is full: whether a seat beyond is free
+  void Leave(const std::string& address);          // for every one that was welcome
+
+ private:
+  const HttpLimits limits_;
+
+  std::mutex mutex_;  // guards everything below
+  int connections_ = 0;
+  std::map<std::string, int> by_address_;
+};
+
+}  // namespace freshet::serve
