@@ -36,16 +36,12 @@ LauncherWatch::LauncherWatch(const std::string& mark) {
   }
   if (!found.has_value()) return;
   started_ = found->started;
-  thread_ = std::thread([this] { Watch(); });
+  thread_ = base::Thread(clock_, [this] { Watch(); });
 }
 
 LauncherWatch::~LauncherWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  over_.Ring();
+  if (thread_.joinable()) thread_.Join();
 }
 
 bool LauncherWatch::LauncherIsThere() const {
@@ -54,13 +50,11 @@ bool LauncherWatch::LauncherIsThere() const {
 }
 
 void LauncherWatch::Watch() {
-  std::unique_lock lock(mutex_);
-  const auto over = [this] { return over_; };
-  while (!wake_.wait_for(lock, kLookEvery, over)) {
+  while (!over_.Wait(kLookEvery)) {
     if (LauncherIsThere()) continue;
     WriteError(Str("freshet: the launcher (process ", launcher_, ") is gone; stopping"));
     kill(getpid(), SIGTERM);
-    if (wake_.wait_for(lock, kToEnd, over)) return;
+    if (over_.Wait(kToEnd)) return;
     kill(getpid(), SIGTERM);  // the second time means now
     return;
   }

@@ -2,11 +2,11 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <thread>
+
+#include "base/bell.h"
+#include "base/thread.h"
 
 namespace freshet::cli {
 
@@ -33,10 +33,9 @@ class LauncherWatch {
   pid_t launcher_ = 0;
   std::uint64_t started_ = 0;
 
-  std::mutex mutex_;  // guards over_
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread thread_;
+  const base::SystemClock clock_;
+  base::Bell over_{clock_};
+  base::Thread thread_;
 };
 
 }  // namespace freshet::cli

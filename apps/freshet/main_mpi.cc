@@ -3,11 +3,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/bell.h"
+#include "base/thread.h"
 #include "fabric/collectives/collectives.h"
 #include "fabric/mpi/call.h"
 #include "fabric/mpi/mpi_fabric.h"
@@ -28,26 +27,20 @@ constexpr int kPeerLostCode = 4;
 class Watch {
  public:
   Watch(std::string_view what, seconds patience)
-      : thread_([this, what = std::string(what), patience] {
-          std::unique_lock lock(mutex_);
-          if (over_.wait_for(lock, patience, [this] { return ended_; })) return;
+      : thread_(clock_, [this, what = std::string(what), patience] {
+          if (over_.Wait(patience)) return;
           WriteError(Str("freshet: MPI did not ", what, " within ", patience.count(), " s: a process is missing"));
           _exit(kPeerLostCode);
         }) {}
   ~Watch() {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    over_.notify_all();
-    thread_.join();
+    over_.Ring();
+    thread_.Join();
   }
 
  private:
-  std::mutex mutex_;  // guards ended_
-  std::condition_variable over_;
-  bool ended_ = false;
-  std::thread thread_;
+  const base::SystemClock clock_;
+  base::Bell over_{clock_};
+  base::Thread thread_;
 };
 
 // MPI in this process: started when it is first needed, ended in order or not at all. A process that fails ends without

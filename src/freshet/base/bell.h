@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace freshet::base {
 
@@ -15,28 +15,29 @@ class Bell {
   explicit Bell(const Clock& clock) : clock_(clock), rings_(clock.NewCondition()) {}
 
   void Ring() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     rung_ = true;
     rings_->NotifyOne();
   }
   // Returns when it was rung since the last Wait.
   void Wait() {
-    std::unique_lock lock(mutex_);
-    rings_->WaitFor(lock, [this] { return rung_; });
+    const Lock lock(mutex_);
+    rings_->WaitFor(mutex_, [this]() REQUIRES(mutex_) { return rung_; });
     rung_ = false;
   }
-  // The same, or after `most`.
-  void Wait(Clock::Duration most) {
-    std::unique_lock lock(mutex_);
-    (void)rings_->WaitFor(lock, clock_.Now() + most, [this] { return rung_; });
+  // The same, or false after `most`.
+  bool Wait(Clock::Duration most) {
+    const Lock lock(mutex_);
+    const bool rung = rings_->WaitFor(mutex_, clock_.Now() + most, [this]() REQUIRES(mutex_) { return rung_; });
     rung_ = false;
+    return rung;
   }
 
  private:
   const Clock& clock_;
   const std::unique_ptr<Condition> rings_;
-  std::mutex mutex_;  // guards rung_
-  bool rung_ = false;
+  Mutex mutex_;
+  bool rung_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace freshet::base

@@ -13,13 +13,20 @@ namespace {
 class SystemCondition final : public Condition {
  public:
   explicit SystemCondition(const Clock& clock) : clock_(clock) {}
-  void Wait(std::unique_lock<std::mutex>& lock) override { changed_.wait(lock); }
-  bool WaitUntil(std::unique_lock<std::mutex>& lock, Duration end) override {
+  void Wait(Mutex& held) override {
+    std::unique_lock lock(held.underneath(), std::adopt_lock);
+    changed_.wait(lock);
+    lock.release();
+  }
+  bool WaitUntil(Mutex& held, Duration end) override {
     // Not wait_until: the farthest ends do not fit a moment of the system.
     const Duration left = end - clock_.Now();
     if (left.count() <= 0) return false;
     constexpr Duration kLong = std::chrono::hours(1);
-    return changed_.wait_for(lock, std::min(left, kLong)) == std::cv_status::no_timeout || left > kLong;
+    std::unique_lock lock(held.underneath(), std::adopt_lock);
+    const bool woken = changed_.wait_for(lock, std::min(left, kLong)) == std::cv_status::no_timeout;
+    lock.release();
+    return woken || left > kLong;
   }
   void NotifyOne() override { changed_.notify_one(); }
   void NotifyAll() override { changed_.notify_all(); }

@@ -16,13 +16,13 @@ Result<void> Faults::Arm(std::string_view text) {
   };
   if (parts.size() != 3 || !is_number(parts[1]) || nth < 1 || (parts[2] != "error" && parts[2] != "kill"))
     return Error{Code::kInvalid, Str("fault ", Quoted(text), ": expected place:nth:error or place:nth:kill")};
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   armed_[std::string(parts[0])] = {nth, parts[2] == "kill"};
   return {};
 }
 
 Result<void> Faults::Hit(std::string_view place) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (armed_.empty()) return {};
   const auto found = armed_.find(place);
   if (found == armed_.end() || --found->second.visits_left > 0) return {};

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace freshet::base {
@@ -29,8 +29,8 @@ class Faults {
     int visits_left;
     bool kill;
   };
-  std::mutex mutex_;  // guards armed_
-  std::map<std::string, Armed, std::less<>> armed_;
+  Mutex mutex_;
+  std::map<std::string, Armed, std::less<>> armed_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::base

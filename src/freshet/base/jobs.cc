@@ -8,7 +8,7 @@ namespace freshet::base {
 
 void Jobs::Post(Job job) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     jobs_.push_back(std::move(job));
   }
   posted_.Ring();
@@ -17,7 +17,7 @@ void Jobs::Post(Job job) {
 bool Jobs::RunOne() {
   Job job;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (jobs_.empty()) return false;
     job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -28,7 +28,7 @@ bool Jobs::RunOne() {
 
 JobThread::~JobThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stop_ = true;
   }
   posted_.Ring();
@@ -36,7 +36,7 @@ JobThread::~JobThread() {
 }
 
 bool JobThread::Post(Jobs::Job job) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   CHECK(!stop_ || std::this_thread::get_id() == worker_);
   jobs_.Post(std::move(job));
   if (thread_.joinable()) return false;
@@ -46,12 +46,12 @@ bool JobThread::Post(Jobs::Job job) {
 
 void JobThread::Work() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     worker_ = std::this_thread::get_id();
   }
   while (true) {
     if (jobs_.RunOne()) continue;
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     const bool last = stop_;
     lock.unlock();
     if (last && !jobs_.RunOne()) return;

@@ -3,11 +3,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "base/bell.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace freshet::base {
@@ -27,8 +27,8 @@ class Jobs {
 
  private:
   Bell& posted_;
-  std::mutex mutex_;  // guards jobs_
-  std::deque<Job> jobs_;
+  Mutex mutex_;
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
 };
 
 // A thread that lives by a clock and runs jobs one after the other; it starts with the first.
@@ -54,10 +54,10 @@ class JobThread {
   Bell posted_;
   Jobs jobs_;
 
-  std::mutex mutex_;  // guards what follows
-  bool stop_ = false;
-  Thread thread_;
-  std::thread::id worker_;
+  Mutex mutex_;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  Thread thread_ GUARDED_BY(mutex_);
+  std::thread::id worker_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::base

@@ -34,7 +34,7 @@ void Log::AppendField(std::string& line, std::string_view name, std::string_view
 }
 
 void Log::Emit(std::string_view line) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   sink_(line);
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/str.h"
 
 namespace freshet::base {
@@ -58,7 +58,7 @@ class Log {
   Clock& clock_;
   const Sink sink_;
   const Level least_;
-  std::mutex mutex_;  // guards calls of sink_
+  Mutex mutex_;  // one line at a time goes to the sink
 };
 
 }  // namespace freshet::base

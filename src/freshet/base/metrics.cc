@@ -32,7 +32,7 @@ void Histogram::Observe(double value) {
 }
 
 Counter& Metrics::counter(const std::string& name, const std::string& labels, const std::string& help) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& family = counters_[name];
   family.help = help;
   auto& member = family.members[labels];
@@ -41,7 +41,7 @@ Counter& Metrics::counter(const std::string& name, const std::string& labels, co
 }
 
 Gauge& Metrics::gauge(const std::string& name, const std::string& labels, const std::string& help) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& family = gauges_[name];
   family.help = help;
   auto& member = family.members[labels];
@@ -50,7 +50,7 @@ Gauge& Metrics::gauge(const std::string& name, const std::string& labels, const 
 }
 
 Gauge& Metrics::total(const std::string& name, const std::string& labels, const std::string& help) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& family = totals_[name];
   family.help = help;
   auto& member = family.members[labels];
@@ -60,7 +60,7 @@ Gauge& Metrics::total(const std::string& name, const std::string& labels, const 
 
 Histogram& Metrics::histogram(const std::string& name, const std::string& labels, const std::string& help,
                               std::vector<double> bounds) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto& family = histograms_[name];
   family.help = help;
   auto& member = family.members[labels];
@@ -69,7 +69,7 @@ Histogram& Metrics::histogram(const std::string& name, const std::string& labels
 }
 
 std::string Metrics::Text() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::string out;
   for (const auto& [name, family] : counters_) {
     AppendHead(out, name, family.help, "counter");

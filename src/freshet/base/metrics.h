@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace freshet::base {
 
@@ -62,10 +63,11 @@ class Metrics {
     std::string help;
     std::map<std::string, std::unique_ptr<T>> members;  // by labels, e.g. model="a"
   };
-  mutable std::mutex mutex_;  // guards the maps, not the numbers
-  std::map<std::string, Family<Counter>> counters_;
-  std::map<std::string, Family<Gauge>> gauges_, totals_;
-  std::map<std::string, Family<Histogram>> histograms_;
+  mutable Mutex mutex_;  // of the maps, not of the numbers
+  std::map<std::string, Family<Counter>> counters_ GUARDED_BY(mutex_);
+  std::map<std::string, Family<Gauge>> gauges_ GUARDED_BY(mutex_);
+  std::map<std::string, Family<Gauge>> totals_ GUARDED_BY(mutex_);
+  std::map<std::string, Family<Histogram>> histograms_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::base

@@ -19,11 +19,12 @@ thread_local const SimulatedClock* living_by = nullptr;
 class SimulatedClock::Turnstile final : public Condition {
  public:
   explicit Turnstile(const SimulatedClock& clock) : clock_(clock) {}
-  void Wait(std::unique_lock<std::mutex>& lock) override { (void)WaitUntil(lock, Duration::max()); }
-  bool WaitUntil(std::unique_lock<std::mutex>& lock, Duration end) override {
+  void Wait(Mutex& held) override { (void)WaitUntil(held, Duration::max()); }
+  // The checker does not see that Await lets go of it.
+  bool WaitUntil(Mutex& held, Duration end) override UNCHECKED_LOCKS {
     Waiter waiter{.on = this, .end = end};
-    const bool notified = clock_.Await(waiter, [&] { lock.unlock(); });
-    lock.lock();
+    const bool notified = clock_.Await(waiter, [&]() UNCHECKED_LOCKS { held.unlock(); });
+    held.lock();
     return notified;
   }
   void NotifyOne() override { clock_.Notify(this, false); }
@@ -54,17 +55,17 @@ std::function<void()> SimulatedClock::Live(std::function<void()> body) const {
 }
 
 void SimulatedClock::Enter() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ++running_;
 }
 void SimulatedClock::Leave() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   --running_;
   MoveHands();
 }
 
 Clock::Duration SimulatedClock::Now() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return now_;
 }
 
@@ -81,14 +82,14 @@ bool SimulatedClock::WaitReadable(int descriptor, Duration end) const {
 }
 
 void SimulatedClock::Advance(Duration duration) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   now_ += duration;
   WakeDue();
 }
 
 bool SimulatedClock::Await(Waiter& waiter, const std::function<void()>& after) const {
   waiter.counts = living_by == this;
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (now_ >= waiter.end && waiter.descriptor < 0) {
     after();
     return false;
@@ -101,10 +102,10 @@ bool SimulatedClock::Await(Waiter& waiter, const std::function<void()>& after) c
   MoveHands();
   // Others may write to a descriptor while they run on.
   while (!waiter.woken && waiter.descriptor >= 0) {
-    waiter.wake.wait_for(lock, std::chrono::milliseconds(kPatienceMs));
+    waiter.wake.wait_for(mutex_, std::chrono::milliseconds(kPatienceMs));
     if (!waiter.woken) (void)WakeReadable(0);
   }
-  waiter.wake.wait(lock, [&] { return waiter.woken; });
+  waiter.wake.wait(mutex_, [&] { return waiter.woken; });
   return waiter.notified;
 }
 
@@ -116,7 +117,7 @@ void SimulatedClock::Wake(Waiter& waiter) const {
 }
 
 void SimulatedClock::Notify(const void* on, bool all) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::list<Waiter*> waiters = waiters_;
   for (Waiter* const waiter : waiters) {
     if (waiter->on != on) continue;

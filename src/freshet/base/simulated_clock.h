@@ -4,6 +4,7 @@
 #include <list>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace freshet::base {
 
@@ -50,23 +51,23 @@ class SimulatedClock : public Clock {
     Duration end = Duration::max();
     bool counts = false;  // a participant's
     bool woken = false, notified = false;
-    std::condition_variable wake = {};
+    std::condition_variable_any wake = {};
   };
 
   // Waits as the waiter says; `after` is called once it is known to wait. False when time is over.
   bool Await(Waiter& waiter, const std::function<void()>& after) const;
-  void Wake(Waiter& waiter) const;        // under the lock
-  void MoveHands() const;                 // under the lock: if nobody runs
-  bool WakeReadable(int patience) const;  // under the lock: those whose descriptor can be read, if there are any
-  void WakeDue() const;                   // under the lock
+  void Wake(Waiter& waiter) const REQUIRES(mutex_);
+  void MoveHands() const REQUIRES(mutex_);                 // if nobody runs
+  bool WakeReadable(int patience) const REQUIRES(mutex_);  // those whose descriptor can be read, if there are any
+  void WakeDue() const REQUIRES(mutex_);
   void Notify(const void* on, bool all) const;
   void Enter() const;
   void Leave() const;
 
-  mutable std::mutex mutex_;  // guards everything below
-  mutable Duration now_{0};
-  mutable int running_ = 0;  // participants that do not wait
-  mutable std::list<Waiter*> waiters_;
+  mutable Mutex mutex_;
+  mutable Duration now_ GUARDED_BY(mutex_){0};
+  mutable int running_ GUARDED_BY(mutex_) = 0;  // participants that do not wait
+  mutable std::list<Waiter*> waiters_ GUARDED_BY(mutex_);
 };
 
 // Moves only when told to: Sleep returns at once and moves the hands.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace freshet::base {
@@ -16,12 +17,12 @@ using namespace std::chrono_literals;
 TEST(SimulatedClock, TimeStandsWhileSomebodyRunsAndJumpsWhenAllWait) {
   SimulatedClock clock;
   std::vector<int> order;
-  std::mutex mutex;
+  Mutex mutex;
   const auto sleeper = [&](Clock::Duration time, int name) {
     return Thread(clock, [&clock, &order, &mutex, time, name] {
       clock.Sleep(time);
       EXPECT_EQ(clock.Now(), time);
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       order.push_back(name);
     });
   };
@@ -39,20 +40,20 @@ TEST(SimulatedClock, TimeStandsWhileSomebodyRunsAndJumpsWhenAllWait) {
 TEST(SimulatedClock, AConditionEndsAtItsTimeOrWhenItIsNotifiedBefore) {
   SimulatedClock clock;
   const auto changed = clock.NewCondition();
-  std::mutex mutex;
+  Mutex mutex;
   bool set = false;
   const SimulatedClock::Participant here(clock);
   Thread setter(clock, [&] {
     clock.Sleep(59min);
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     set = true;
     changed->NotifyAll();
   });
-  std::unique_lock lock(mutex);
+  Lock lock(mutex);
   const auto is_set = [&] { return set; };
-  EXPECT_FALSE(changed->WaitFor(lock, 30min, is_set));
+  EXPECT_FALSE(changed->WaitFor(mutex, 30min, is_set));
   EXPECT_EQ(clock.Now(), 30min);
-  EXPECT_TRUE(changed->WaitFor(lock, 60min, is_set));
+  EXPECT_TRUE(changed->WaitFor(mutex, 60min, is_set));
   EXPECT_EQ(clock.Now(), 59min);
   lock.unlock();
   setter.Join();
@@ -61,18 +62,18 @@ TEST(SimulatedClock, AConditionEndsAtItsTimeOrWhenItIsNotifiedBefore) {
 TEST(SimulatedClock, WhoWasNotifiedRunsBeforeTimeMoves) {
   SimulatedClock clock;
   const auto changed = clock.NewCondition();
-  std::mutex mutex;
+  Mutex mutex;
   const SimulatedClock::Participant here(clock);
   for (int i = 0; i < 200; ++i) {
     bool ready = false;
     const Clock::Duration begun = clock.Now();
     Thread other(clock, [&] {
-      std::unique_lock lock(mutex);
-      changed->WaitFor(lock, [&] { return ready; });
+      Lock lock(mutex);
+      changed->WaitFor(mutex, [&] { return ready; });
       EXPECT_EQ(clock.Now(), begun);  // though the notifier went on to sleep
     });
     {
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       ready = true;
       changed->NotifyOne();
     }
@@ -105,11 +106,11 @@ TEST(SimulatedClock, ADescriptorIsReadBeforeTimeMoves) {
 TEST(ManualClock, WakesWhoWaitsForATimeWhenItIsTurnedThere) {
   ManualClock clock;
   const auto changed = clock.NewCondition();
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<bool> over = false;
   Thread waiter(clock, [&] {
-    std::unique_lock lock(mutex);
-    while (changed->WaitUntil(lock, 1h)) continue;
+    Lock lock(mutex);
+    while (changed->WaitUntil(mutex, 1h)) continue;
     over = true;
   });
   clock.Advance(59min);
@@ -121,10 +122,10 @@ TEST(ManualClock, WakesWhoWaitsForATimeWhenItIsTurnedThere) {
 TEST(SystemClock, ConditionsAndDescriptorsEndAtTheirTime) {
   SystemClock clock;
   const auto changed = clock.NewCondition();
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
+  Mutex mutex;
+  Lock lock(mutex);
   const auto end = clock.Now() + 5ms;
-  while (changed->WaitUntil(lock, end)) continue;
+  while (changed->WaitUntil(mutex, end)) continue;
   EXPECT_GE(clock.Now(), end);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

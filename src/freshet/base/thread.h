@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace freshet::base {
 
@@ -26,9 +26,9 @@ class Thread {
  private:
   struct End {
     explicit End(const Clock& clock) : changed(clock.NewCondition()) {}
-    std::mutex mutex;  // guards reached
+    Mutex mutex;
     std::unique_ptr<Condition> changed;
-    bool reached = false;
+    bool reached GUARDED_BY(mutex) = false;
   };
   std::shared_ptr<End> end_;
   std::thread thread_;

@@ -21,7 +21,7 @@ ThreadPool::ThreadPool(int width, const Clock* clock)
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stop_ = true;
   }
   wake_->NotifyAll();
@@ -30,19 +30,19 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::Run(int count, const std::function<void(int)>& task) {
   CHECK(working_for != this);  // a task that waits for the pool it runs on would wait for ever
-  const std::lock_guard turn(turn_);
-  std::unique_lock lock(mutex_);
+  const Lock turn(turn_);
+  const Lock lock(mutex_);
   Begin(count, task);
-  TakeTasks(lock);
-  done_->WaitFor(lock, [this] { return running_ == 0; });
+  TakeTasks();
+  done_->WaitFor(mutex_, [this]() REQUIRES(mutex_) { return running_ == 0; });
   task_ = nullptr;
 }
 
 void ThreadPool::RunBeside(const std::function<void()>& task, const std::function<void()>& own) {
   CHECK(working_for != this);
-  const std::lock_guard turn(turn_);
+  const Lock turn(turn_);
   const std::function<void(int)> each = [&](int) { task(); };
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   Begin(width() - 1, each);
   lock.unlock();
   const ThreadPool* const outer = std::exchange(working_for, this);
@@ -50,7 +50,7 @@ void ThreadPool::RunBeside(const std::function<void()>& task, const std::functio
   working_for = outer;
   lock.lock();
   count_ = next_;  // what has not begun never does
-  done_->WaitFor(lock, [this] { return running_ == 0; });
+  done_->WaitFor(mutex_, [this]() REQUIRES(mutex_) { return running_ == 0; });
   task_ = nullptr;
 }
 
@@ -61,25 +61,26 @@ void ThreadPool::Begin(int count, const std::function<void(int)>& task) {
   wake_->NotifyAll();
 }
 
-void ThreadPool::TakeTasks(std::unique_lock<std::mutex>& lock) {
+void ThreadPool::TakeTasks() {
   while (next_ < count_) {
     const int mine = next_++;
+    const std::function<void(int)>& task = *task_;
     ++running_;
-    lock.unlock();
+    mutex_.unlock();
     const ThreadPool* const outer = std::exchange(working_for, this);
-    (*task_)(mine);
+    task(mine);
     working_for = outer;
-    lock.lock();
+    mutex_.lock();
     if (--running_ == 0 && next_ >= count_) done_->NotifyAll();
   }
 }
 
 void ThreadPool::Work() {
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
   while (true) {
-    wake_->WaitFor(lock, [this] { return stop_ || next_ < count_; });
+    wake_->WaitFor(mutex_, [this]() REQUIRES(mutex_) { return stop_ || next_ < count_; });
     if (stop_) return;
-    TakeTasks(lock);
+    TakeTasks();
   }
 }
 

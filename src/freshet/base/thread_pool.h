@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/executor.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace freshet::base {
@@ -27,20 +27,23 @@ class ThreadPool final : public Executor {
   std::unique_ptr<Condition> NewCondition() const override { return clock_.NewCondition(); }
 
  private:
-  void Begin(int count, const std::function<void(int)>& task);
+  void Begin(int count, const std::function<void(int)>& task) REQUIRES(mutex_);
   void Work();
-  void TakeTasks(std::unique_lock<std::mutex>& lock);
+  void TakeTasks() REQUIRES(mutex_);
 
   const SystemClock system_;
   const Clock& clock_;
-  std::mutex turn_;  // held by the caller whose tasks are running
+  Mutex turn_;  // held by the caller whose tasks are running
 
-  std::mutex mutex_;  // guards everything below
   const std::unique_ptr<Condition> wake_, done_;
-  const std::function<void(int)>* task_ = nullptr;
-  int next_ = 0, count_ = 0, running_ = 0;
-  bool stop_ = false;
   std::vector<Thread> threads_;
+
+  Mutex mutex_;
+  const std::function<void(int)>* task_ GUARDED_BY(mutex_) = nullptr;
+  int next_ GUARDED_BY(mutex_) = 0;
+  int count_ GUARDED_BY(mutex_) = 0;
+  int running_ GUARDED_BY(mutex_) = 0;
+  bool stop_ GUARDED_BY(mutex_) = false;
 };
 
 // The calling thread runs when others leave a core free, from here on. Best effort.

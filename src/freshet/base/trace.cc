@@ -38,7 +38,7 @@ std::string ArgsOf(const Trace::Details& details) {
 }  // namespace
 
 void Trace::Add(const char* name, std::uint32_t track, Clock::Duration begin, Clock::Duration end, Details details) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (events_.size() < most_)
     events_.push_back({name, track, begin, end - begin, std::move(details)});
   else
@@ -46,18 +46,18 @@ void Trace::Add(const char* name, std::uint32_t track, Clock::Duration begin, Cl
 }
 
 std::size_t Trace::size() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return events_.size();
 }
 
 std::uint64_t Trace::dropped() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return dropped_;
 }
 
 std::string Trace::ToJson(int process, std::string_view process_name, std::string_view label,
                           const std::function<Clock::Duration(Clock::Duration)>& time) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::string out = Metadata("process_name", process, 0, "name", process_name);
   if (!label.empty()) out += Str(",\n", Metadata("process_labels", process, 0, "labels", label));
   std::set<std::uint32_t> tracks;

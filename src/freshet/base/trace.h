@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace freshet::base {
 
@@ -58,9 +58,9 @@ class Trace {
   const Clock& clock_;
   const std::size_t most_;
 
-  mutable std::mutex mutex_;  // guards everything below
-  std::vector<Event> events_;
-  std::uint64_t dropped_ = 0;
+  mutable Mutex mutex_;
+  std::vector<Event> events_ GUARDED_BY(mutex_);
+  std::uint64_t dropped_ GUARDED_BY(mutex_) = 0;
 };
 
 // Records the time from its making to its end; nothing when `trace` is null.

@@ -99,7 +99,7 @@ Head Chunks::head() const {
 }
 
 void Chunks::SetCutting(Cutting cutting, bool has_header) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   cutting_ = cutting;
   has_header_ = has_header && !records();
   const std::size_t end = EndOfHeader(head().bytes, quoted());
@@ -107,7 +107,7 @@ void Chunks::SetCutting(Cutting cutting, bool has_header) {
 }
 
 Result<bool> Chunks::Next(Rows& rows) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   while (true) {
     if (!TRY(Cut(rows))) return false;
     const bool mine = total_ || options_.part.count == 1 || next_.block % options_.part.count == options_.part.index;
@@ -185,7 +185,8 @@ Result<void> Chunks::SkipHeader() {
 Chunks::Range Chunks::ShareOfFile() const {
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < next_.file; ++i) before += sizes_[i];
-  const auto cut = [&](std::uint64_t k) { return std::clamp(cuts_[k], before, before + sizes_[next_.file]) - before; };
+  const std::uint64_t after = before + sizes_[next_.file];
+  const auto cut = [&](std::uint64_t k) { return std::clamp(cuts_[k], before, after) - before; };
   return {cut(options_.part.index), cut(options_.part.index + 1)};
 }
 
@@ -325,7 +326,7 @@ void Chunks::Advance(std::uint64_t bytes) {
 }
 
 Result<void> Chunks::Seek(const Position& position) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (position.file >= paths_.size())
     return Error{Code::kBadInput, Str("the earlier run stopped in file ", position.file + 1, ", but only ",
                                       paths_.size(), " were given")};
@@ -372,7 +373,7 @@ std::uint64_t Chunks::BytesBefore(const Position& position) const {
 }
 
 Result<void> Chunks::CutAt(Cuts cuts) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (!total_ || cuts.size() != options_.part.count + 1 || cuts.front() != 0 || cuts.back() != *total_ ||
       !std::is_sorted(cuts.begin(), cuts.end()))
     return Error{Code::kInvalid, Str(Join(paths_, ", "), ": ", total_.value_or(0), " bytes cannot be cut as ",

@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "data/bytes.h"
 #include "data/cuts.h"
 #include "data/formats/format.h"
@@ -40,7 +40,7 @@ class Chunks {
     Part part;
   };
   static Result<std::unique_ptr<Chunks>> Open(base::Files& files, const std::vector<std::string>& patterns,
-                                              Options options);
+                                              Options options) UNCHECKED_LOCKS;  // nobody else knows it yet
 
   // What a format is told by (see Head). Looking does not move the reading position.
   Head head() const;
@@ -77,32 +77,32 @@ class Chunks {
 
   Chunks(base::Files& files, std::vector<std::string> paths, Options options)
       : files_(files), paths_(std::move(paths)), options_(options) {}
-  Result<void> ReadHead(bool seekable);
+  Result<void> ReadHead(bool seekable) UNCHECKED_LOCKS;  // while it is opened
 
   // From file to file.
-  Result<bool> Cut(Rows& rows);
-  Result<void> OpenFile(std::uint64_t file);
-  Result<void> EnterFile();
-  Result<void> SkipPreamble();
-  Result<void> SkipHeader();
+  Result<bool> Cut(Rows& rows) REQUIRES(mutex_);
+  Result<void> OpenFile(std::uint64_t file) REQUIRES(mutex_);
+  Result<void> EnterFile() REQUIRES(mutex_);
+  Result<void> SkipPreamble() REQUIRES(mutex_);
+  Result<void> SkipHeader() REQUIRES(mutex_);
 
   // This part's share of the current file; only where files can be read from anywhere.
-  Range ShareOfFile() const;
-  Range AlignToRecords(Range share) const;
-  Result<std::uint64_t> LineFrom(std::uint64_t offset) const;
-  Result<std::uint64_t> LinesBefore(std::uint64_t offset) const;
-  Result<void> ForEachPiece(Range range, const Visit& visit) const;
+  Range ShareOfFile() const REQUIRES(mutex_);
+  Range AlignToRecords(Range share) const REQUIRES(mutex_);
+  Result<std::uint64_t> LineFrom(std::uint64_t offset) const REQUIRES(mutex_);
+  Result<std::uint64_t> LinesBefore(std::uint64_t offset) const REQUIRES(mutex_);
+  Result<void> ForEachPiece(Range range, const Visit& visit) const REQUIRES(mutex_);
 
   // Chunks of the current file.
-  Result<bool> CutFromFile(Rows& rows);
-  std::size_t CutAt(std::string_view text, bool at_end) const;
-  void HandOut(Rows& rows, std::size_t cut, std::size_t got);
-  Error TooLong() const;
+  Result<bool> CutFromFile(Rows& rows) REQUIRES(mutex_);
+  std::size_t CutAt(std::string_view text, bool at_end) const REQUIRES(mutex_);
+  void HandOut(Rows& rows, std::size_t cut, std::size_t got) REQUIRES(mutex_);
+  Error TooLong() const REQUIRES(mutex_);
 
-  Result<std::size_t> Fill(std::span<char> out);
-  Result<std::string> Peek(std::size_t bytes);
-  void Advance(std::uint64_t bytes);
-  Result<void> SkipTo(std::uint64_t offset);
+  Result<std::size_t> Fill(std::span<char> out) REQUIRES(mutex_);
+  Result<std::string> Peek(std::size_t bytes) REQUIRES(mutex_);
+  void Advance(std::uint64_t bytes) REQUIRES(mutex_);
+  Result<void> SkipTo(std::uint64_t offset) REQUIRES(mutex_);
 
   bool records() const { return cutting_.kind == Cutting::Kind::kRecords; }
   bool quoted() const { return cutting_.kind == Cutting::Kind::kQuotedLines; }
@@ -119,14 +119,14 @@ class Chunks {
   bool has_header_ = false;
   std::string header_;  // of the first file, if the head has the whole of it
 
-  std::mutex mutex_;  // guards everything below
-  std::unique_ptr<ByteStream> stream_;
-  Position next_;               // where the next chunk starts
-  bool entered_ = false;        // the current file's preamble is behind us and file_end_ is known
-  std::uint64_t file_end_ = 0;  // this part's end within the current file
-  std::string carry_;           // of a stream: read but not yet handed out
-  bool carry_ended_ = false;
-  std::uint64_t sequence_ = 0;
+  base::Mutex mutex_;
+  std::unique_ptr<ByteStream> stream_ GUARDED_BY(mutex_);
+  Position next_ GUARDED_BY(mutex_);               // where the next chunk starts
+  bool entered_ GUARDED_BY(mutex_) = false;        // the current file's preamble is behind us and file_end_ is known
+  std::uint64_t file_end_ GUARDED_BY(mutex_) = 0;  // this part's end within the current file
+  std::string carry_ GUARDED_BY(mutex_);           // of a stream: read but not yet handed out
+  bool carry_ended_ GUARDED_BY(mutex_) = false;
+  std::uint64_t sequence_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace freshet::data

@@ -1,8 +1,8 @@
 #include "data/drive.h"
+#include "base/mutex.h"
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace freshet::data {
@@ -23,6 +23,7 @@ class Driver {
 
   Result<void> Run() {
     executor_.Run(executor_.width(), [this](int thread) { Loop(thread); });
+    const base::Lock lock(mutex_);
     if (error_) return *error_;
     if (late_error_) return *late_error_;
     return {};
@@ -30,49 +31,49 @@ class Driver {
 
  private:
   void Loop(int thread) {
-    std::unique_lock lock(mutex_);
+    const base::Lock lock(mutex_);
     while (!error_) {
       const auto ready = parsed_.begin();
       if (!in_turn_ && ready != parsed_.end() && ready->first == turn_) {
         auto rows = std::move(ready->second);
         parsed_.erase(ready);
-        TakeTurn(lock, thread, *rows);
+        TakeTurn(thread, *rows);
         free_.push_back(std::move(rows));
         changed_->NotifyAll();
       } else if (!read_all_ && !free_.empty()) {
-        ParseAhead(lock);
+        ParseAhead();
       } else if (read_all_ && parsing_ == 0 && (parsed_.empty() || !in_turn_)) {
         return;  // whoever has the last turn finishes it; blocks behind one that could not be read never get theirs
       } else {
-        changed_->Wait(lock);
+        changed_->Wait(mutex_);
       }
     }
   }
 
-  void TakeTurn(std::unique_lock<std::mutex>& lock, int thread, Rows& rows) {
+  void TakeTurn(int thread, Rows& rows) REQUIRES(mutex_) {
     in_turn_ = true;
-    lock.unlock();
+    mutex_.unlock();
     Result<void> result = source_.Finish(rows);
     if (result.ok()) result = in_order_(rows);
-    lock.lock();
+    mutex_.lock();
     in_turn_ = false;
     ++turn_;
     if (!result.ok()) Fail(std::move(result).error());
     changed_->NotifyAll();
     if (at_once_ == nullptr || error_) return;
-    lock.unlock();
+    mutex_.unlock();
     result = (*at_once_)(thread, rows);
-    lock.lock();
+    mutex_.lock();
     if (!result.ok()) Fail(std::move(result).error());
   }
 
-  void ParseAhead(std::unique_lock<std::mutex>& lock) {
+  void ParseAhead() REQUIRES(mutex_) {
     auto rows = std::move(free_.back());
     free_.pop_back();
     ++parsing_;
-    lock.unlock();
+    mutex_.unlock();
     Result<bool> more = source_.Next(*rows);
-    lock.lock();
+    mutex_.lock();
     --parsing_;
     if (!more.ok()) {
       // The blocks before this one go first: kept until they are done.
@@ -87,7 +88,7 @@ class Driver {
     changed_->NotifyAll();
   }
 
-  void Fail(Error error) {
+  void Fail(Error error) REQUIRES(mutex_) {
     if (!error_) error_ = std::move(error);
     changed_->NotifyAll();
   }
@@ -97,14 +98,17 @@ class Driver {
   const BlockWork& in_order_;
   const SharedWork* const at_once_;
 
-  std::mutex mutex_;  // guards everything below
   const std::unique_ptr<base::Condition> changed_;
-  std::vector<std::unique_ptr<Rows>> free_;
-  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
-  std::uint64_t turn_ = 0;                                 // whose turn it is
-  bool in_turn_ = false, read_all_ = false;
-  int parsing_ = 0;
-  std::optional<Error> error_, late_error_;
+
+  base::Mutex mutex_;
+  std::vector<std::unique_ptr<Rows>> free_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_ GUARDED_BY(mutex_);  // by sequence
+  std::uint64_t turn_ GUARDED_BY(mutex_) = 0;                                 // whose turn it is
+  bool in_turn_ GUARDED_BY(mutex_) = false;
+  bool read_all_ GUARDED_BY(mutex_) = false;
+  int parsing_ GUARDED_BY(mutex_) = 0;
+  std::optional<Error> error_ GUARDED_BY(mutex_);
+  std::optional<Error> late_error_ GUARDED_BY(mutex_);  // of reading
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace freshet::data {
@@ -23,7 +22,7 @@ class Prefetcher {
     executor.RunBeside([this] { ReadAhead(); },
                        [&] {
                          result = Consume(stats);
-                         const std::lock_guard lock(mutex_);
+                         const base::Lock lock(mutex_);
                          over_ = true;
                          changed_->NotifyAll();
                        });
@@ -43,18 +42,18 @@ class Prefetcher {
       stats.worked += clock_.Now() - got;
       if (!result.ok()) return result;
       ++stats.blocks;
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       free_.push_back(std::move(rows));
       changed_->NotifyAll();
     }
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     if (error_) return *error_;
     return {};
   }
 
   // The block whose turn it is, or null when there is none: at the end, or because it could not be read.
   std::unique_ptr<Rows> NextInOrder() {
-    std::unique_lock lock(mutex_);
+    const base::Lock lock(mutex_);
     while (true) {
       const auto ready = parsed_.begin();
       if (ready != parsed_.end() && ready->first == turn_) {
@@ -64,32 +63,32 @@ class Prefetcher {
         return rows;
       }
       if (!read_all_ && !free_.empty()) {
-        ParseOne(lock);
+        ParseOne();
       } else if (read_all_ && parsing_ == 0) {
         return nullptr;
       } else {
-        changed_->Wait(lock);
+        changed_->Wait(mutex_);
       }
     }
   }
 
   void ReadAhead() {
-    std::unique_lock lock(mutex_);
+    const base::Lock lock(mutex_);
     while (!over_ && !read_all_) {
       if (free_.empty())
-        changed_->Wait(lock);
+        changed_->Wait(mutex_);
       else
-        ParseOne(lock);
+        ParseOne();
     }
   }
 
-  void ParseOne(std::unique_lock<std::mutex>& lock) {
+  void ParseOne() REQUIRES(mutex_) {
     auto rows = std::move(free_.back());
     free_.pop_back();
     ++parsing_;
-    lock.unlock();
+    mutex_.unlock();
     Result<bool> more = source_.Next(*rows);
-    lock.lock();
+    mutex_.lock();
     --parsing_;
     if (more.ok() && more.value()) {
       const std::uint64_t sequence = rows->sequence;
@@ -105,15 +104,16 @@ class Prefetcher {
   RowSource& source_;
   const BlockWork& work_;
 
-  std::mutex mutex_;  // guards everything below
   const std::unique_ptr<base::Condition> changed_;
-  std::vector<std::unique_ptr<Rows>> free_;
-  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_;  // by sequence
-  std::uint64_t turn_ = 0;                                 // whose turn it is
-  int parsing_ = 0;
-  bool read_all_ = false;       // there is no more, or no more can be read
-  bool over_ = false;           // nobody will consume any more
-  std::optional<Error> error_;  // of reading; the blocks before it go first
+
+  base::Mutex mutex_;
+  std::vector<std::unique_ptr<Rows>> free_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::unique_ptr<Rows>> parsed_ GUARDED_BY(mutex_);  // by sequence
+  std::uint64_t turn_ GUARDED_BY(mutex_) = 0;                                 // whose turn it is
+  int parsing_ GUARDED_BY(mutex_) = 0;
+  bool read_all_ GUARDED_BY(mutex_) = false;       // there is no more, or no more can be read
+  bool over_ GUARDED_BY(mutex_) = false;           // nobody will consume any more
+  std::optional<Error> error_ GUARDED_BY(mutex_);  // of reading; the blocks before it go first
 };
 
 }  // namespace

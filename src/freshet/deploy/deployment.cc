@@ -60,7 +60,7 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
       for (const std::string& id : learn.answered) data_->pending().Answer(*learn.owner, id);
       learn.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
       if (learn.done) learn.done(learn.error ? Result<LearnReply>(*learn.error) : Result<LearnReply>(learn.reply));
-      const std::lock_guard lock(stats_mutex_);
+      const base::Lock lock(stats_mutex_);
       stats_.duplicates += learn.reply.duplicates;
       if (learn.kind == Learn::Kind::kPrediction) stats_.predictions_noted += learn.rows.size();
     }
@@ -113,7 +113,7 @@ Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) 
 // What went wrong is for the log, which may name files; the statistics, which any client may read, name the kind.
 void Deployment::Problem(const Error& error) {
   env_.log.Error("deployment", "directory", options_.directory, "problem", error.text);
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   stats_.problem = Str(error.code == Code::kIo         ? "the disk does not take what is written"
                        : error.code == Code::kCorrupt  ? "a file is damaged"
                        : error.code == Code::kDiverged ? "training diverged"
@@ -122,7 +122,7 @@ void Deployment::Problem(const Error& error) {
 }
 
 void Deployment::ProblemIsOver() {
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   stats_.problem.clear();
 }
 
@@ -183,7 +183,7 @@ std::vector<Deployment::Learn> Deployment::TakeRequests() {
   constexpr std::uint64_t kMostRows = 8192, kMostBytes = 16 << 20;
   std::vector<Learn> taken;
   std::uint64_t rows = 0, bytes = 0;
-  const std::lock_guard lock(inbox_mutex_);
+  const base::Lock lock(inbox_mutex_);
   while (!learns_.empty()) {
     const Learn& next = learns_.front();
     rows += next.rows.size() + next.labels.size();
@@ -199,7 +199,7 @@ std::vector<Deployment::Learn> Deployment::TakeRequests() {
 // Commands whose turn has come: every request posted before them was taken.
 std::vector<Deployment::Command> Deployment::TakeCommands() {
   std::vector<Command> taken;
-  const std::lock_guard lock(inbox_mutex_);
+  const base::Lock lock(inbox_mutex_);
   for (; !commands_.empty() && commands_.front().first <= learns_taken_; commands_.pop_front())
     taken.push_back(std::move(commands_.front().second));
   return taken;
@@ -226,7 +226,7 @@ bool Deployment::Turn() {
     if (!done.ok()) Problem(done.error());
     published = done.ok() && done.value();
     const double took = base::Seconds(env_.clock.Now() - began);
-    const std::lock_guard lock(stats_mutex_);
+    const base::Lock lock(stats_mutex_);
     stats_.publish_seconds_max = std::max(stats_.publish_seconds_max, took);
     if (published) stats_.published = Now();
     if (published) stats_.version = applied_ == 0 ? 0 : applied_ - 1;
@@ -251,7 +251,7 @@ void Deployment::Sync() {
         Problem(repaired.error());
     });
   }
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   stats_.read_only = journal_->read_only();
 }
 
@@ -262,7 +262,7 @@ void Deployment::Settle() {
 void Deployment::UpdateStats() {
   NameClasses();
   const std::uint64_t bytes = journal_ != nullptr ? journal_->bytes() : 0;
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   stats_.observations = data_->end();
   stats_.learned = learned_;
   stats_.model_rows = model_rows_;
@@ -286,7 +286,7 @@ void Deployment::UpdateStats() {
 }
 
 Stats Deployment::stats() const {
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   return stats_;
 }
 

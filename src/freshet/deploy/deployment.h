@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,6 +11,7 @@
 
 #include "base/env.h"
 #include "base/jobs.h"
+#include "base/mutex.h"
 #include "deploy/chronicle.h"
 #include "deploy/class_quality.h"
 #include "deploy/data_manager.h"
@@ -368,15 +368,18 @@ class Deployment {
   std::atomic<std::uint64_t> waiting_rows_{0};
   std::atomic<std::int64_t> saving_{0};  // nanoseconds that the last version took to write
 
-  std::mutex inbox_mutex_;  // guards the inbox
-  std::deque<Learn> learns_;
-  std::uint64_t learns_posted_ = 0, learns_taken_ = 0;
-  std::deque<std::pair<std::uint64_t, Command>> commands_;  // each after so many of the requests
+  base::Mutex inbox_mutex_;
+  std::deque<Learn> learns_ GUARDED_BY(inbox_mutex_);
+  std::uint64_t learns_posted_ GUARDED_BY(inbox_mutex_) = 0;
+  std::uint64_t learns_taken_ GUARDED_BY(inbox_mutex_) = 0;
+  std::deque<std::pair<std::uint64_t, Command>> commands_
+      GUARDED_BY(inbox_mutex_);  // each after so many of the requests
 
-  mutable std::mutex stats_mutex_;  // guards stats_
-  Stats stats_;
+  mutable base::Mutex stats_mutex_;
+  Stats stats_ GUARDED_BY(stats_mutex_);
 
-  mutable std::mutex judged_mutex_;            // guards what is below; the writer changes it and reads it without
+  // Guards what is below: the writer changes it with it and reads it without, which the checker has no word for.
+  mutable base::Mutex judged_mutex_;
   std::optional<ClassQuality> class_quality_;  // of a classifier that serves
   std::vector<std::string> class_names_;
   Chronicle chronicle_;

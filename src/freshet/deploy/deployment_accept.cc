@@ -43,7 +43,7 @@ std::string RowId(const std::string& id, std::size_t row, std::size_t rows) {
 
 void Deployment::PostRequest(Learn learn) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const base::Lock lock(inbox_mutex_);
     learns_.push_back(std::move(learn));
     ++learns_posted_;
   }

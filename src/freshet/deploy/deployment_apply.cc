@@ -28,7 +28,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (const std::uint64_t more = models_->state().set_aside - aside; more > 0) {
     env_.log.Warn("rows set aside", "directory", options_.directory, "rows", more, "before", applied_, "reason",
                   "their loss is beyond all bounds");
-    const std::lock_guard lock(stats_mutex_);
+    const base::Lock lock(stats_mutex_);
     stats_.set_aside += more;
   }
   if (!std::isfinite(loss) && !diverged_) {
@@ -38,8 +38,8 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (!counts) return {};
   const std::size_t k = model_->scores();
   std::vector<float> deltas(k);
-  std::unique_lock judging(judged_mutex_, std::defer_lock);
-  if (class_quality_) judging.lock();
+  std::optional<base::Lock> judging;
+  if (class_quality_) judging.emplace(judged_mutex_);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool foretold = notes[r].scores.size() == k;
     std::span<float> scores = foretold ? std::span(notes[r].scores) : std::span(scores_).subspan(r * k, k);
@@ -57,7 +57,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
     data_->Observe(row_loss);
     if (class_quality_) Judge(scores, rows.labels[r], deltas, row_loss);
   }
-  if (judging) judging.unlock();
+  judging.reset();
   if (learns()) learned_ += rows.size();
   since_version_ += rows.size();
   since_retraining_ += rows.size();
@@ -169,7 +169,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
   if (published || !json.value("stopped", false)) data_->Visited(job_->sets_end);  // what failed would fail again
   if (!published) {
     DropJob();
-    const std::lock_guard lock(stats_mutex_);
+    const base::Lock lock(stats_mutex_);
     ++stats_.given_up;
     return {};
   }
@@ -192,7 +192,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
   }
   TellScheduler(job.report.loss, job.report.rows);
   {
-    const std::lock_guard lock(stats_mutex_);
+    const base::Lock lock(stats_mutex_);
     stats_.iteration_rows += job.report.rows;
     stats_.iteration_seconds += job.seconds;
     stats_.longest_iteration = std::max(stats_.longest_iteration, job.seconds);
@@ -300,7 +300,7 @@ Result<void> Deployment::RollBack(Earlier earlier, const Ranges& discard) {
   TRY(models_->TakeOver(std::move(earlier.state), {}, optimize::RowSets(models_->state().parameters.blocks())));
   model_rows_ = earlier.learned;
   diverged_ = false;
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   ++stats_.roll_backs;
   return {};
 }
@@ -331,7 +331,7 @@ void Deployment::ApplyDrift(const std::string& text) {
   drift_found_ = false;
   drift_waits_ = true;
   data_->rate().OnDrift();
-  const std::lock_guard lock(stats_mutex_);
+  const base::Lock lock(stats_mutex_);
   ++stats_.drifts;
 }
 

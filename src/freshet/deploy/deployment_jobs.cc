@@ -35,7 +35,7 @@ bool Deployment::GoOnStarting() {
     auto complete = models_->CopySome(kBytesATurn);
     {
       const double took = base::Seconds(env_.clock.Now() - began);
-      const std::lock_guard lock(stats_mutex_);
+      const base::Lock lock(stats_mutex_);
       stats_.copy_seconds = std::max(stats_.copy_seconds, took);
     }
     if (!complete.ok()) Problem(complete.error());
@@ -212,7 +212,7 @@ Result<void> Deployment::KeepVitals(const VersionInfo& info, const std::string& 
 
 void Deployment::PostCommand(Command command) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const base::Lock lock(inbox_mutex_);
     commands_.emplace_back(learns_posted_, std::move(command));
   }
   doors_.writer->Ring();

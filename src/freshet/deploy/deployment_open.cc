@@ -79,7 +79,10 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   if (journal_ != nullptr) TRY(MeetStart(*made_models_.front(), start));
   NamesAreLogged();
   TRY(models_->Publish(applied_ - 1));
-  stats_.version = applied_ - 1;
+  {
+    const base::Lock lock(stats_mutex_);
+    stats_.version = applied_ - 1;
+  }
   UpdateStats();
   return {};
 }
@@ -297,7 +300,10 @@ std::string Deployment::SaveVitals() const {
   for (const VersionInfo& info : versions_->list())
     if (info.pinned) pinned.push_back(info.id);
   json["pinned"] = pinned;
-  json["totals"] = {stats_.iteration_rows, stats_.given_up, stats_.drifts, stats_.roll_backs};
+  {
+    const base::Lock lock(stats_mutex_);
+    json["totals"] = {stats_.iteration_rows, stats_.given_up, stats_.drifts, stats_.roll_backs};
+  }
   if (class_quality_) json["classes"] = class_quality_->Save();
   if (!chronicle_.points().empty()) json["chronicle"] = chronicle_.Save();
   return json.dump();
@@ -334,6 +340,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
     if (json.contains("totals")) {  // versions of before did not keep what is below
       const auto totals = json.at("totals").get<std::vector<std::uint64_t>>();
       if (totals.size() != 4) return Error{Code::kCorrupt, "the totals of a version are damaged"};
+      const base::Lock lock(stats_mutex_);
       stats_.iteration_rows = totals[0], stats_.given_up = totals[1];
       stats_.drifts = totals[2], stats_.roll_backs = totals[3];
     }

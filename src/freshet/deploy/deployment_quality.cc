@@ -22,7 +22,7 @@ void Deployment::Judge(std::span<const float> scores, float label, std::span<flo
 void Deployment::NameClasses() {
   const data::Labels& labels = models_->description().labels;
   if (!class_quality_ || (!class_names_.empty() && class_names_.size() == labels.names.size())) return;
-  const std::lock_guard lock(judged_mutex_);
+  const base::Lock lock(judged_mutex_);
   class_names_ = labels.positive.empty() ? labels.names : std::vector<std::string>{"the rest", labels.positive};
 }
 
@@ -42,16 +42,16 @@ void Deployment::Remember(std::int64_t time) {
   if (versions_ != nullptr)
     if (const auto kept = versions_->list(); !kept.empty()) point.kept = kept.back().id;
   {
-    const std::lock_guard lock(stats_mutex_);
+    const base::Lock lock(stats_mutex_);
     point.drifts = stats_.drifts;
     point.roll_backs = stats_.roll_backs;
   }
-  const std::lock_guard lock(judged_mutex_);
+  const base::Lock lock(judged_mutex_);
   chronicle_.Mark(point);
 }
 
 std::vector<ClassFigures> Deployment::class_figures() const {
-  const std::lock_guard lock(judged_mutex_);
+  const base::Lock lock(judged_mutex_);
   if (!class_quality_) return {};
   auto all = class_quality_->Figures();
   for (ClassFigures& figures : all)
@@ -61,7 +61,7 @@ std::vector<ClassFigures> Deployment::class_figures() const {
 }
 
 std::vector<Chronicle::Point> Deployment::chronicle() const {
-  const std::lock_guard lock(judged_mutex_);
+  const base::Lock lock(judged_mutex_);
   return {chronicle_.points().begin(), chronicle_.points().end()};
 }
 

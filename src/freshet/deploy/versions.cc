@@ -93,7 +93,7 @@ Result<std::unique_ptr<Versions>> Versions::Open(const base::Env& env, std::stri
     if (!info.ok())
       versions->Damaged(path, info.error());
     else if (env.files.Exists(versions->PathOf(info.value().id)))
-      versions->complete_[info.value().id] = info.value();
+      versions->Complete(info.value());
   }
   for (const std::string& path : TRY(FilesIn(env.files, versions->directory_, ".draft"))) TRY(env.files.Remove(path));
   return versions;
@@ -133,21 +133,26 @@ Result<void> Versions::SaveVitals(const VersionInfo& info, const std::string& js
     return data::WriteTensors(file, {},
                               {{"format", std::string(kVitalsFormat)}, {"version", info.ToJson()}, {"vitals", json}});
   }));
-  const std::lock_guard lock(mutex_);
-  complete_[info.id] = info;
+  Complete(info);
+  const base::Lock lock(mutex_);
   held_.erase(held_.begin(), held_.lower_bound(info.id));
   return {};
 }
 
+void Versions::Complete(const VersionInfo& info) {
+  const base::Lock lock(mutex_);
+  complete_[info.id] = info;
+}
+
 std::vector<VersionInfo> Versions::list() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::vector<VersionInfo> all;
   for (const auto& [id, info] : complete_) all.push_back(info);
   return all;
 }
 
 std::optional<VersionInfo> Versions::Find(std::uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto found = complete_.find(id);
   return found == complete_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -186,23 +191,23 @@ Result<std::string> Versions::LoadVitals(std::uint64_t id) const {
 }
 
 void Versions::Pin(std::uint64_t id, bool pinned) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (const auto found = complete_.find(id); found != complete_.end()) found->second.pinned = pinned;
 }
 
 void Versions::PinOnly(const std::vector<std::uint64_t>& ids, std::uint64_t end) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   for (auto& [id, info] : complete_)
     if (id < end) info.pinned = std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 void Versions::Hold(std::uint64_t id, std::uint64_t by) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   held_[by] = id;
 }
 
 std::uint64_t Versions::NeededFrom(std::uint64_t applied) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   for (const auto& [by, id] : held_)
     if (const auto found = complete_.find(id); found != complete_.end())
       applied = std::min(applied, found->second.applied);
@@ -211,7 +216,7 @@ std::uint64_t Versions::NeededFrom(std::uint64_t applied) const {
 
 void Versions::Forget(std::uint64_t id, const Error& why) {
   Damaged(PathOf(id), why);
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   complete_.erase(id);
 }
 
@@ -223,8 +228,8 @@ void Versions::Damaged(const std::string& path, const Error& why) {
 Result<void> Versions::Prune(std::size_t keep) {
   std::vector<std::uint64_t> free, gone;
   {
-    const std::lock_guard lock(mutex_);
-    const auto held = [&](std::uint64_t id) {
+    const base::Lock lock(mutex_);
+    const auto held = [this](std::uint64_t id) REQUIRES(mutex_) {
       return std::any_of(held_.begin(), held_.end(), [&](const auto& entry) { return entry.second == id; });
     };
     for (const auto& [id, info] : complete_)

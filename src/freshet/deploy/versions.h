@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/env.h"
+#include "base/mutex.h"
 #include "data/description.h"
 #include "deploy/state.h"
 
@@ -69,13 +69,14 @@ class Versions {
   Versions(const base::Env& env, std::string directory) : env_(env), directory_(std::move(directory)) {}
   std::string VitalsPathOf(std::uint64_t id) const { return PathOf(id) + ".vitals"; }
   void Damaged(const std::string& path, const Error& why);
+  void Complete(const VersionInfo& info);
 
   const base::Env env_;
   const std::string directory_;
   std::atomic<std::uint64_t> damaged_{0};
-  mutable std::mutex mutex_;  // guards everything below
-  std::map<std::uint64_t, VersionInfo> complete_;
-  std::map<std::uint64_t, std::uint64_t> held_;  // by the record that needs it
+  mutable base::Mutex mutex_;
+  std::map<std::uint64_t, VersionInfo> complete_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::uint64_t> held_ GUARDED_BY(mutex_);  // by the record that needs it
 };
 
 // The update rule whose sums the newest version in a directory holds; nothing when there is no version to read.

@@ -101,14 +101,14 @@ std::vector<std::string> Api::ReservedPaths() const {
 }
 
 Api::Borrowed::Borrowed(Api& api) : api_(api) {
-  const std::lock_guard lock(api.scratch_mutex_);
+  const base::Lock lock(api.scratch_mutex_);
   CHECK(!api.free_.empty());
   scratch_ = api.free_.back();
   api.free_.pop_back();
 }
 
 Api::Borrowed::~Borrowed() {
-  const std::lock_guard lock(api_.scratch_mutex_);
+  const base::Lock lock(api_.scratch_mutex_);
   api_.free_.push_back(scratch_);
 }
 
@@ -297,7 +297,7 @@ void Api::Events(Exchange& exchange, ServedModel& model) {
   Count("events", "GET", 200);
   Stream stream = exchange.OpenStream("text/event-stream");
   if (!stream.Write(Str("event: history\ndata: ", model.HistoryJson(), "\n\n"))) return;
-  const std::lock_guard lock(streams_mutex_);
+  const base::Lock lock(streams_mutex_);
   streams_.emplace_back(model.name(), std::move(stream));
 }
 
@@ -305,7 +305,7 @@ void Api::Tick() {
   for (ServedModel* const model : models()) {
     const Moment moment = model->Tick();
     const std::string event = Str("id: ", static_cast<std::int64_t>(moment.time), "\ndata: ", moment.ToJson(), "\n\n");
-    const std::lock_guard lock(streams_mutex_);
+    const base::Lock lock(streams_mutex_);
     std::erase_if(streams_, [&](auto& stream) { return stream.first == model->name() && !stream.second.Write(event); });
   }
 }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/env.h"
 #include "base/jobs.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "serve/http/exchange.h"
 #include "serve/infer_response.h"
 #include "serve/learn_request.h"
@@ -81,16 +81,16 @@ class Api {
   base::Histogram& infer_duration_;
   std::atomic<bool> draining_{false};
 
-  std::mutex scratch_mutex_;  // guards the free ones
-  std::vector<std::unique_ptr<Scratch>> scratch_;
-  std::vector<Scratch*> free_;
+  base::Mutex scratch_mutex_;
+  std::vector<std::unique_ptr<Scratch>> scratch_ GUARDED_BY(scratch_mutex_);
+  std::vector<Scratch*> free_ GUARDED_BY(scratch_mutex_);
 
-  std::mutex streams_mutex_;                             // guards streams_
-  std::vector<std::pair<std::string, Stream>> streams_;  // by model
+  base::Mutex streams_mutex_;
+  std::vector<std::pair<std::string, Stream>> streams_ GUARDED_BY(streams_mutex_);  // by model
 
-  optimize::HeapMemory memory_;                         // of older versions
-  std::mutex old_mutex_;                                // guards old_
-  std::vector<std::shared_ptr<const OldVersion>> old_;  // most recently used last
+  optimize::HeapMemory memory_;  // of older versions
+  base::Mutex old_mutex_;
+  std::vector<std::shared_ptr<const OldVersion>> old_ GUARDED_BY(old_mutex_);  // most recently used last
 };
 
 }  // namespace freshet::serve

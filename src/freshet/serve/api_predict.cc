@@ -73,7 +73,7 @@ void Api::Infer(Exchange& exchange, ServedModel& model) {
 void Api::InferOld(Exchange& exchange, ServedModel& model, std::uint64_t version) {
   std::shared_ptr<const OldVersion> loaded;
   {
-    const std::lock_guard lock(old_mutex_);
+    const base::Lock lock(old_mutex_);
     const auto found = std::find_if(old_.begin(), old_.end(), [&](const auto& old) {
       return old->model == model.name() && old->version == version;
     });
@@ -90,7 +90,7 @@ void Api::InferOld(Exchange& exchange, ServedModel& model, std::uint64_t version
     auto old = std::make_shared<OldVersion>(OldVersion{model.name(), version, std::move(trained).value(), nullptr});
     old->signature = std::make_unique<Signature>(old->trained.description, *old->trained.model);
     {
-      const std::lock_guard lock(old_mutex_);
+      const base::Lock lock(old_mutex_);
       old_.push_back(old);
       if (old_.size() > options_.versions_in_memory) old_.erase(old_.begin());
     }

@@ -193,7 +193,7 @@ Moment ServedModel::Tick() {
   moment.predictions_per_second = load.per_second;
   moment.p99_seconds = load.p99_seconds;
   moment.training = stats.training;
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   load_ = load;
   moments_.push_back(moment);
   constexpr std::size_t kMoments = 600;
@@ -206,7 +206,7 @@ std::string ServedModel::StatsJson() const {
   Load load;
   Json newest;  // null before the first tick
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     load = load_;
     if (!moments_.empty()) newest = JsonOf(moments_.back());
   }
@@ -277,7 +277,7 @@ std::string ServedModel::VersionsJson() const {
 std::string ServedModel::HistoryJson() const {
   Json json = Json::array();
   const auto chronicle = deployment_->chronicle();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   for (const auto& point : chronicle)
     if (moments_.empty() || static_cast<double>(point.time) < moments_.front().time - 1)
       json.push_back(JsonOf(MomentOf(point)));

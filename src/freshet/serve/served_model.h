@@ -2,11 +2,11 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "deploy/deployment.h"
 #include "serve/quality_report.h"
 #include "serve/tensors.h"
@@ -77,9 +77,9 @@ class ServedModel {
   base::Clock::Duration last_tick_;
   std::uint64_t last_predictions_ = 0, last_steps_ = 0, last_samples_ = 0;
 
-  mutable std::mutex mutex_;  // guards what is below
-  Load load_;
-  std::deque<Moment> moments_;
+  mutable base::Mutex mutex_;
+  Load load_ GUARDED_BY(mutex_);
+  std::deque<Moment> moments_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::serve

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/mutex.h"
 #include "data/drive.h"
 #include "train/trainer_state.h"
 
@@ -18,11 +19,11 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
   };
   std::vector<Local> locals(static_cast<std::size_t>(env_.executor.width()));
   for (Local& local : locals) local.optimizer = optimizer_.Sibling();
-  std::mutex mutex;  // guards s.seen, s.report, the steps of optimizer_ and the call of AfterBlock
+  base::Mutex mutex;  // guards s.seen, s.report, the steps of optimizer_ and the call of AfterBlock
   const auto prepare = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     if (parameters_.rows(0) >= kSharedWeights) return {};
-    const std::lock_guard lock(mutex);
+    const base::Lock lock(mutex);
     const double progress = ProgressAt(source, rows.begin);
     TRY(TrainLot({.rows = rows.batch(), .due = rows.size(), .from = progress, .to = progress}));
     rows.ClearRows();  // nothing left for `work`
@@ -34,7 +35,7 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     const data::Batch batch = rows.batch();
     local.scores.resize(batch.rows * model_.scores());
     {
-      const std::lock_guard lock(mutex);
+      const base::Lock lock(mutex);
       local.optimizer->SetProgress(ProgressAt(source, rows.begin));
       local.optimizer->SetStep(optimizer_.step());  // the steps of all threads together
       optimizer_.SetStep(optimizer_.step() + batch.rows);
@@ -44,7 +45,7 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     const auto begun = env_.clock.Now();
     const double loss = model_.Update(parameters_, batch, *local.optimizer, local.workspace, local.scores,
                                       optimize::Optimizer::Sharing::kShared);
-    const std::lock_guard lock(mutex);
+    const base::Lock lock(mutex);
     s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
     s.report.shared = true;
     s.seen.Add(batch, local.scores, loss);

@@ -47,7 +47,7 @@ Result<void> Journal::StartSegment() {
   part->first_number = head.first_number;
   part->end_sequence = part->index.end_sequence = head.first_sequence;
   part->bytes = part->index.bytes = head.bytes();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   last_ = part;
   segments_.push_back(part);
   parts_.push_back(std::move(part));
@@ -59,7 +59,7 @@ Result<void> Journal::StartSegment() {
 Result<void> Journal::Seal() {
   if (options_.durability != Durability::kNone) TRY(Sync());
   TRY(WriteIndex(*last_));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   last_ = nullptr;
   file_ = nullptr;
   return {};
@@ -70,7 +70,7 @@ Result<void> Journal::WriteIndex(Part& part) {
   const std::string path = SegmentIndex::PathOf(part.segment->path());
   TRY(part.index.Write(env_.files, path));
   auto file = TRY(env_.files.OpenRead(path));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   part.index_file = std::move(file);
   part.index = {};
   return {};
@@ -79,19 +79,19 @@ Result<void> Journal::WriteIndex(Part& part) {
 // There is a segment to append to, its file ends with its last record, and no sync of it has failed.
 Result<void> Journal::MakeReady() {
   {
-    const std::lock_guard syncing(sync_mutex_);
+    const base::Lock syncing(sync_mutex_);
     TRY(SyncTail());
   }
   if (sync_failed_.load()) TRY(WriteAgain());
   if (last_ != nullptr && file_ == nullptr) {  // going on after a restart
     std::shared_ptr<base::AppendFile> file = TRY(env_.files.OpenAppend(last_->segment->path()));
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     file_ = sync_file_ = std::move(file);
   }
   if (torn_) TRY(file_->Truncate(last_->bytes));
   torn_ = false;
   if (last_ != nullptr && full_ && last_->end_sequence == last_->segment->head().first_sequence) {
-    const std::lock_guard lock(mutex_);  // it holds nothing: the next, which may have its name, takes its place
+    const base::Lock lock(mutex_);  // it holds nothing: the next, which may have its name, takes its place
     std::erase(segments_, last_);
     std::erase(parts_, last_);
     last_ = nullptr;
@@ -128,7 +128,7 @@ Result<void> Journal::Commit() {
   bool much = false;
   {
     constexpr std::size_t kMuch = 64 << 20;
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     last_->Add(waiting_records_, waiting_.size());
     NoteUnsynced();
     much = unsynced_.size() > kMuch;
@@ -152,19 +152,19 @@ void Journal::SkipTo(std::uint64_t sequence, std::uint64_t number) {
 }
 
 std::uint64_t Journal::first_sequence() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return segments_.empty() ? end_sequence_.load() : segments_.front()->segment->head().first_sequence;
 }
 
 std::uint64_t Journal::SequenceSince(std::int64_t time) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   for (const auto& part : segments_)
     if (part->last_time == 0 || part->last_time >= time) return part->segment->head().first_sequence;
   return end_sequence_.load();
 }
 
 std::uint64_t Journal::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& part : segments_) sum += part->bytes;
   return sum;
@@ -174,7 +174,7 @@ std::uint64_t Journal::bytes() const {
 Result<void> Journal::CountFutureAsNow(std::int64_t now) {
   std::vector<std::string> finished;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (const auto& part : segments_) {
       if (part->last_time <= now) continue;
       part->last_time = part->index.last_time = now;
@@ -195,7 +195,7 @@ Result<int> Journal::Retain(std::uint64_t needed, std::int64_t now) {
   while (true) {
     std::shared_ptr<Part> oldest;
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       if (segments_.size() < 2 || segments_.front()->end_sequence > needed) return dropped;
       std::uint64_t sum = 0;
       for (const auto& part : segments_) sum += part->bytes;
@@ -217,7 +217,7 @@ Result<std::vector<std::uint64_t>> Journal::RecentIds(std::size_t most) const {
   std::vector<std::uint64_t> ids;         // newest first
   std::vector<std::string> newest_first;  // paths of finished segments
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (auto part = segments_.rbegin(); part != segments_.rend(); ++part)
       if ((*part)->index_file != nullptr)
         newest_first.push_back(SegmentIndex::PathOf((*part)->segment->path()));

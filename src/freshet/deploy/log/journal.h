@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/env.h"
+#include "base/mutex.h"
 #include "deploy/log/record_log.h"
 #include "deploy/log/segment.h"
 #include "deploy/ranges.h"
@@ -109,12 +109,12 @@ class Journal final : public RecordLog {
   Result<void> StartSegment();
   Result<void> Seal();
   Result<void> WriteIndex(Part& part);
-  Result<void> WriteAgain();
-  Result<void> SyncTail();
-  void NoteUnsynced();
+  Result<void> WriteAgain() UNCHECKED_LOCKS;
+  Result<void> SyncTail() REQUIRES(sync_mutex_);
+  void NoteUnsynced() REQUIRES(mutex_);
   Result<void> CountFutureAsNow(std::int64_t now);
   std::uint64_t WaitingObservations() const;
-  std::shared_ptr<Part> PartOf(std::uint64_t number) const;
+  std::shared_ptr<Part> PartOf(std::uint64_t number) const REQUIRES(mutex_);
   std::string PathOf(std::uint64_t sequence) const;
 
   const base::Env env_;
@@ -135,18 +135,19 @@ class Journal final : public RecordLog {
   std::atomic<bool> sync_failed_{false};    // and what it should have synced is not written again yet
   std::atomic<bool> tail_unsynced_{false};  // nor can it be: an earlier process wrote it
 
-  std::mutex sync_mutex_;     // one sync at a time; taken before mutex_. Guards the next
-  std::string tail_;          // the segment that an earlier process was writing, until it is synced
-  mutable std::mutex mutex_;  // guards everything below, and parts' index
-  mutable std::vector<Damage> damages_;
-  mutable std::set<std::pair<std::string, std::uint64_t>> damaged_;  // file and offset
-  bool dirty_ = false;                                               // there is something to sync
-  std::string unsynced_;                                             // committed since the last sync, under kEverySec
-  std::vector<Waiting> unsynced_records_;                            // in it
-  std::vector<std::shared_ptr<Part>> segments_;                      // by sequence
-  std::vector<std::shared_ptr<Part>> parts_;                         // segments and data sets by number
-  Ranges discarded_;                                                 // sequences
-  std::shared_ptr<base::AppendFile> sync_file_;
+  base::Mutex sync_mutex_;                    // one sync at a time; taken before mutex_
+  std::string tail_ GUARDED_BY(sync_mutex_);  // the segment that an earlier process was writing, until it is synced
+
+  mutable base::Mutex mutex_;  // guards parts' index as well
+  mutable std::vector<Damage> damages_ GUARDED_BY(mutex_);
+  mutable std::set<std::pair<std::string, std::uint64_t>> damaged_ GUARDED_BY(mutex_);  // file and offset
+  bool dirty_ GUARDED_BY(mutex_) = false;                                               // there is something to sync
+  std::string unsynced_ GUARDED_BY(mutex_);                         // committed since the last sync, under kEverySec
+  std::vector<Waiting> unsynced_records_ GUARDED_BY(mutex_);        // in it
+  std::vector<std::shared_ptr<Part>> segments_ GUARDED_BY(mutex_);  // by sequence
+  std::vector<std::shared_ptr<Part>> parts_ GUARDED_BY(mutex_);     // segments and data sets by number
+  Ranges discarded_ GUARDED_BY(mutex_);                             // sequences
+  std::shared_ptr<base::AppendFile> sync_file_ GUARDED_BY(mutex_);
 };
 
 // Writes a data set in the form that Journal::Adopt takes. It has its name once Close has succeeded; if that never

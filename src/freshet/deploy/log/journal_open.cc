@@ -55,9 +55,11 @@ Result<void> Journal::OpenSegments() {
     next_ = std::max(next_, part->end_sequence);
     next_number_ = std::max(next_number_, part->end_number());
     salt_ = head.salt;
+    const base::Lock lock(mutex_);
     segments_.push_back(part);
     parts_.push_back(std::move(part));
   }
+  const base::Lock syncing(sync_mutex_), lock(mutex_);
   if (!segments_.empty() && segments_.back()->index_file == nullptr && found.back().ok()) last_ = segments_.back();
   if (last_ != nullptr && options_.durability != Durability::kNone) tail_ = last_->segment->path();
   full_ = salt_ == 0;  // a segment of an earlier program is finished as it is
@@ -147,7 +149,7 @@ Result<void> Journal::MakeIndex(Part& part, bool last, std::uint64_t end) {
 void Journal::Report(const Damage& damage) const {
   constexpr std::size_t kMostTold = 200;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     if (!damaged_.emplace(damage.path, damage.offset).second || damages_.size() >= kMostTold) return;
     damages_.push_back(damage);
   }
@@ -156,12 +158,12 @@ void Journal::Report(const Damage& damage) const {
 }
 
 std::uint64_t Journal::damaged_places() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return damaged_.size();
 }
 
 std::vector<Damage> Journal::damages() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return damages_;
 }
 

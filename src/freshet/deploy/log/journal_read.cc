@@ -12,7 +12,7 @@ Result<void> Journal::Scan(std::uint64_t from, const std::function<Result<void>(
   const std::uint64_t end = end_sequence();
   std::vector<std::pair<std::shared_ptr<Part>, std::uint64_t>> ranges;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (const auto& part : segments_)
       if (part->end_sequence > from) ranges.emplace_back(part, part->bytes);
   }
@@ -40,7 +40,7 @@ Result<void> Journal::Adopt(const std::string& path, std::uint64_t first_number,
   part->first_number = first_number;
   part->dataset = true;
   SkipTo(next_, first_number + rows);
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto at =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& other) { return other->first_number > first_number; });
   parts_.insert(at, std::move(part));
@@ -55,7 +55,7 @@ void Journal::PassOverDataset(const std::string& path, std::uint64_t first_numbe
 }
 
 std::uint64_t Journal::first() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return parts_.empty() ? end_number_.load() : parts_.front()->first_number;
 }
 
@@ -70,7 +70,7 @@ std::shared_ptr<Journal::Part> Journal::PartOf(std::uint64_t number) const {
 Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const {
   std::string room;
   Note note;
-  std::unique_lock lock(mutex_);
+  base::Lock lock(mutex_);
   const auto discarded = discarded_;
   lock.unlock();
   for (const std::uint64_t number : numbers) {
@@ -97,7 +97,7 @@ Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& r
 }
 
 void Journal::Discard(std::uint64_t first_sequence, std::uint64_t last_sequence) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   discarded_.Add(first_sequence, last_sequence);
 }
 

@@ -46,7 +46,7 @@ Result<void> Journal::SyncTail() {
 }
 
 Result<void> Journal::Sync() {
-  const std::lock_guard syncing(sync_mutex_);  // what somebody else is syncing counts once that has succeeded
+  const base::Lock syncing(sync_mutex_);  // what somebody else is syncing counts once that has succeeded
   TRY(SyncTail());
   if (sync_failed_.load())
     return Error{Code::kIo, Str(options_.directory,
@@ -55,7 +55,7 @@ Result<void> Journal::Sync() {
   std::shared_ptr<base::AppendFile> file;
   std::size_t bytes = 0, records = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     if (!dirty_ || sync_file_ == nullptr) return {};
     file = sync_file_;
     bytes = unsynced_.size();
@@ -63,7 +63,7 @@ Result<void> Journal::Sync() {
     dirty_ = false;
   }
   auto synced = file->Sync();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (!synced.ok()) {
     dirty_ = true;
     sync_failed_ = options_.durability == Durability::kEverySec;
@@ -81,8 +81,9 @@ Result<void> Journal::Repair() { return sync_failed_.load() ? WriteAgain() : Res
 // succeeds does not tell: the system may have marked the pages it could not write as clean (Rebello et al., "Can
 // Applications Recover from fsync Failures?"). So they are written once more, from memory, into a segment of their own,
 // which is synced. The end of the segment before, which holds them too, does not count from then on.
+// (The checker does not know that only this thread commits, so that what has not been synced stays as it is.)
 Result<void> Journal::WriteAgain() {
-  const std::lock_guard syncing(sync_mutex_);  // with it, and since nobody else commits, unsynced_ stays as it is
+  const base::Lock syncing(sync_mutex_);
   const std::shared_ptr<Part> old = last_;
   CHECK(old != nullptr && !unsynced_records_.empty());
   const SegmentHead head{unsynced_records_.front().sequence, old->end_number() - Observations(unsynced_records_),
@@ -106,7 +107,7 @@ Result<void> Journal::WriteAgain() {
   env_.log.Warn("journal written again", "from", head.first_sequence, "records", unsynced_records_.size(), "reason",
                 "a sync had failed");
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     old->TakeOff(unsynced_records_, unsynced_.size());
     parts_.insert(std::find(parts_.begin(), parts_.end(), old) + 1, part);  // data sets may have come behind it
     segments_.push_back(part);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "deploy/replay/run.h"
 
 namespace freshet::deploy {
@@ -74,11 +74,11 @@ Result<void> ReplayOptions::Validate() const {
 
 Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, const Stream& stream) {
   TRY(given.Validate());
-  std::mutex mutex;  // guards the progress callback
+  base::Mutex mutex;  // guards the progress callback
   ReplayOptions options = given;
   if (given.progress)
     options.progress = [&](const ReplayProgress& progress) {
-      const std::lock_guard lock(mutex);
+      const base::Lock lock(mutex);
       given.progress(progress);
     };
   ReplayReport report;

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <bit>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "fabric/collectives/algorithms.h"
 #include "fabric/collectives/exchange.h"
 
@@ -94,8 +94,9 @@ struct Collectives::State {
 
   const std::unique_ptr<base::Condition> ended;
 
-  std::mutex mutex;                                              // guards what follows
-  std::map<std::uint64_t, std::optional<Result<void>>> results;  // of what was started and not waited for
+  base::Mutex mutex;
+  // Of what was started and not waited for.
+  std::map<std::uint64_t, std::optional<Result<void>>> results GUARDED_BY(mutex);
 };
 
 Collectives::Collectives(Fabric& fabric) : Collectives(fabric, Options()) {}
@@ -173,13 +174,13 @@ Collectives::Pending Collectives::StartAllReduce(std::span<float> values, Algori
 Collectives::Pending Collectives::Start(std::function<Result<void>(Tag tag)> operation) {
   const Pending pending{++state_->last_id};
   {
-    const std::lock_guard lock(state_->mutex);
+    const base::Lock lock(state_->mutex);
     state_->results[pending.id] = std::nullopt;
   }
   state_->running.fetch_add(1);
   fabric_.Post([state = state_, operation = std::move(operation), tag = NextTag(), id = pending.id] {
     Result<void> result = operation(tag);
-    const std::lock_guard lock(state->mutex);
+    const base::Lock lock(state->mutex);
     state->results[id] = std::move(result);
     state->running.fetch_sub(1);
     state->ended->NotifyAll();
@@ -188,10 +189,10 @@ Collectives::Pending Collectives::Start(std::function<Result<void>(Tag tag)> ope
 }
 
 Result<void> Collectives::Wait(Pending pending) {
-  std::unique_lock lock(state_->mutex);
+  const base::Lock lock(state_->mutex);
   const auto found = state_->results.find(pending.id);
   CHECK(found != state_->results.end());  // what was started is waited for once
-  state_->ended->WaitFor(lock, [&] { return found->second.has_value(); });
+  state_->ended->WaitFor(state_->mutex, [&] { return found->second.has_value(); });
   Result<void> result = *std::move(found->second);
   state_->results.erase(found);
   return result;

@@ -109,14 +109,13 @@ void MpiFabric::LeaveInOrder() {
 }
 
 Result<void> MpiFabric::NativeAllReduce(std::span<float> values) {
-  Lock lock(mutex());
+  const base::Lock lock(mutex());
   while (!values.empty()) {
     const std::span<float> part = values.first(std::min(values.size(), kSumFloats));
     values = values.subspan(part.size());
     TRY(engine_.StartSum(part));
     const auto done = [&] { return engine_.SumDone() || engine_.failure().has_value(); };
-    if (!WaitFor(lock, done, clock().Now() + settings().wait_timeout))
-      return engine_.GiveUpSum(settings().wait_timeout);
+    if (!WaitFor(done, clock().Now() + settings().wait_timeout)) return engine_.GiveUpSum(settings().wait_timeout);
     if (!engine_.SumDone())
       return Error{engine_.failure()->code, Str(engine_.failure()->text, "; rank ", rank(), " was in an all-reduce of ",
                                                 HumanBytes(static_cast<double>(part.size_bytes())))};
@@ -125,23 +124,23 @@ Result<void> MpiFabric::NativeAllReduce(std::span<float> values) {
 }
 
 // The longer nothing comes, the more it leaves the core to others.
-void MpiFabric::Rest(Lock& lock, Duration idle, Duration longest) {
+void MpiFabric::Rest(Duration idle, Duration longest) {
   const Duration nap = nap_ = idle < kYield ? Duration{} : std::clamp(2 * nap_, kShortNap, kLongNap);
-  lock.unlock();  // others may want to start something
+  mutex().unlock();  // others may want to start something
   if (nap.count() == 0) {
     std::this_thread::yield();
   } else {
     clock().Sleep(std::min(nap, longest));
   }
-  lock.lock();
+  mutex().lock();
 }
 
-void MpiFabric::Watch(Lock& lock, Duration longest) {
+void MpiFabric::Watch(Duration longest) {
   const std::size_t ends = engine_.ends();
   bool moved = false;
   while (!awaited() && !stopping() && engine_.Turn()) moved = true;
   if (moved || engine_.ends() != ends) TellWaiting();
-  Snooze(lock, std::min(longest, !awaited() && engine_.Busy() ? kBusyNap : kIdleNap));
+  Snooze(std::min(longest, !awaited() && engine_.Busy() ? kBusyNap : kIdleNap));
 }
 
 }  // namespace freshet::fabric

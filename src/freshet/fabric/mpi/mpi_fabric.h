@@ -46,12 +46,12 @@ class MpiFabric final : public ProtocolFabric {
 
  private:
   MpiFabric(std::unique_ptr<mpi::Engine> engine, Settings settings, base::Clock& clock);
-  void Rest(Lock& lock, Duration idle, Duration longest) override;
-  void Watch(Lock& lock, Duration longest) override;
+  void Rest(Duration idle, Duration longest) override REQUIRES(mutex());
+  void Watch(Duration longest) override REQUIRES(mutex());
   void LeaveInOrder();
 
-  mpi::Engine& engine_;  // the base's own, and like what follows under its lock
-  Duration nap_{};       // the last of who drives
+  mpi::Engine& engine_;                 // the base's own, and like what follows under its lock
+  Duration nap_ GUARDED_BY(mutex()){};  // the last of who drives
 };
 
 }  // namespace freshet::fabric

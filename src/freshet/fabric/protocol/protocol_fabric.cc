@@ -33,7 +33,7 @@ void ProtocolFabric::Begin() {
 
 void ProtocolFabric::End() {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     stopping_ = true;
     engine_->SayGoodbye();
     engine_->Stop({Code::kStopped, Str("rank ", rank(), " has closed its fabric")});
@@ -46,12 +46,12 @@ void ProtocolFabric::End() {
 }
 
 Result<Transfer> ProtocolFabric::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return Transfer{TRY(engine_->StartSend(to, tag, bytes))};
 }
 
 Result<Transfer> ProtocolFabric::Start(Operation::Kind kind, const From& from, Tag tag, Landing landing) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return Transfer{TRY(engine_->StartReceive(kind, from, tag, landing))};
 }
 Result<Transfer> ProtocolFabric::StartReceive(From from, Tag tag, std::span<std::byte> into) {
@@ -65,21 +65,21 @@ Result<Transfer> ProtocolFabric::StartBorrow(From from, Tag tag) {
 }
 
 void ProtocolFabric::Release(Transfer borrowed) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   engine_->Release(borrowed.id);
 }
 
 bool ProtocolFabric::Done(Transfer transfer) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (!engine_->Done(transfer.id) && Look() && waiting_ > 0) changed_->NotifyAll();  // it may have been theirs
   return engine_->Done(transfer.id);
 }
 
 Result<Arrived> ProtocolFabric::Wait(Transfer transfer, Duration timeout) {
   if (timeout.count() == 0) timeout = settings_.wait_timeout;
-  Lock lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto done = [&] { return engine_->Done(transfer.id); };
-  if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return engine_->Take(transfer.id);
+  if (done() || WaitFor(done, clock_.Now() + timeout)) return engine_->Take(transfer.id);
   const std::size_t ends = engine_->ends();
   Error late = engine_->Timeout(transfer.id, timeout);
   if (engine_->ends() != ends) changed_->NotifyAll();
@@ -89,36 +89,36 @@ Result<Arrived> ProtocolFabric::Wait(Transfer transfer, Duration timeout) {
 Result<std::size_t> ProtocolFabric::WaitAny(std::span<const Transfer> transfers, Duration timeout) {
   if (transfers.empty()) return Error{Code::kInvalid, Str("rank ", rank(), " waits for none of no transfers")};
   if (timeout.count() == 0) timeout = settings_.wait_timeout;
-  Lock lock(mutex_);
+  const base::Lock lock(mutex_);
   std::size_t which = 0;
   const auto done = [&] {
     which = 0;
     while (which < transfers.size() && !engine_->Done(transfers[which].id)) ++which;
     return which < transfers.size();
   };
-  if (done() || WaitFor(lock, done, clock_.Now() + timeout)) return which;
+  if (done() || WaitFor(done, clock_.Now() + timeout)) return which;
   return engine_->TimeoutAny(transfers, timeout);
 }
 
 std::vector<Loss> ProtocolFabric::Lost(std::size_t known) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const std::vector<Loss>& losses = engine_->losses();
   return {losses.begin() + static_cast<std::ptrdiff_t>(std::min(known, losses.size())), losses.end()};
 }
 
 Result<Transfer> ProtocolFabric::StartLoss(From of, std::size_t known) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return Transfer{TRY(engine_->StartLoss(of, known))};
 }
 
-bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
+bool ProtocolFabric::WaitFor(const Condition& ready, Duration end) {
   ++waiting_;
   while (!ready() && clock_.Now() < end) {
     if (driven_) {
-      changed_->WaitUntil(lock, end);
+      changed_->WaitUntil(mutex_, end);
     } else {
       driven_ = true;
-      Drive(lock, ready, end);
+      Drive(ready, end);
       driven_ = false;
     }
   }
@@ -129,7 +129,7 @@ bool ProtocolFabric::WaitFor(Lock& lock, const Condition& ready, Duration end) {
   return ready();
 }
 
-void ProtocolFabric::Drive(Lock& lock, const Condition& ready, Duration end) {
+void ProtocolFabric::Drive(const Condition& ready, Duration end) {
   Duration now = clock_.Now(), last_moved = now;
   while (!ready() && now < end) {
     if (engine_->Turn()) {
@@ -139,40 +139,40 @@ void ProtocolFabric::Drive(Lock& lock, const Condition& ready, Duration end) {
     }
     now = clock_.Now();
     if (time_passes_ && now - last_moved < settings_.spin) {
-      lock.unlock();  // others may want to start something
+      mutex_.unlock();  // others may want to start something
       Breathe();
-      lock.lock();
+      mutex_.lock();
     } else {
-      Rest(lock, now - last_moved, end - now);
+      Rest(now - last_moved, end - now);
     }
   }
 }
 
 void ProtocolFabric::Keep() {
-  Lock lock(mutex_);
+  const base::Lock lock(mutex_);
   while (!stopping_) {
     const std::size_t ends = engine_->ends();
     const Duration next = engine_->Tick();
     if (engine_->ends() != ends) changed_->NotifyAll();
-    Watch(lock, next);
+    Watch(next);
   }
 }
 
 void ProtocolFabric::Post(std::function<void()> job) { jobs_->Post(std::move(job)); }
 
 void ProtocolFabric::Abort(const Error& why) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   engine_->Abort(why.text);
   changed_->NotifyAll();
 }
 
 std::uint64_t ProtocolFabric::bytes_sent() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return engine_->bytes_sent();
 }
 
 std::uint64_t ProtocolFabric::bytes_shared() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return engine_->bytes_shared();
 }
 

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/jobs.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "fabric/fabric.h"
 #include "fabric/protocol/protocol.h"
@@ -53,7 +53,6 @@ class ProtocolFabric : public Fabric {
 
  protected:
   using Duration = base::Clock::Duration;
-  using Lock = std::unique_lock<std::mutex>;
   using Condition = std::function<bool()>;
   struct Settings {
     std::uint64_t generation = 0;
@@ -67,33 +66,33 @@ class ProtocolFabric : public Fabric {
   void End();
 
   // One of those who wait drives. False when the time is over.
-  bool WaitFor(Lock& lock, const Condition& ready, Duration end);
+  bool WaitFor(const Condition& ready, Duration end) REQUIRES(mutex_);
 
-  // These three are called with the lock, and may let go of it meanwhile.
+  // These three may let go of the mutex meanwhile.
   // Of who drives, when nothing has moved for `idle`: until something may, at most so long.
-  virtual void Rest(Lock& lock, Duration idle, Duration longest) = 0;
+  virtual void Rest(Duration idle, Duration longest) REQUIRES(mutex_) = 0;
   // Of the keeper, until the next tick is due.
-  virtual void Watch(Lock& lock, Duration longest) = 0;
+  virtual void Watch(Duration longest) REQUIRES(mutex_) = 0;
   // Of who only wants to know whether something is done: moves what can be moved; true when something was.
-  virtual bool Look() { return engine_->Turn(); }
+  virtual bool Look() REQUIRES(mutex_) { return engine_->Turn(); }
   // For these: is anybody waiting, when did somebody last, shall the keeper end; sleep until the end or so long; tell
   // those who wait without driving that something has changed.
-  bool awaited() const { return waiting_ > 0; }
-  Duration last_waited() const { return last_waited_; }
-  bool stopping() const { return stopping_; }
-  void Snooze(Lock& lock, Duration longest) { stirred_->WaitUntil(lock, clock_.Now() + longest); }
+  bool awaited() const REQUIRES(mutex_) { return waiting_ > 0; }
+  Duration last_waited() const REQUIRES(mutex_) { return last_waited_; }
+  bool stopping() const REQUIRES(mutex_) { return stopping_; }
+  void Snooze(Duration longest) REQUIRES(mutex_) { stirred_->WaitUntil(mutex_, clock_.Now() + longest); }
   void TellWaiting() { changed_->NotifyAll(); }
   // Time passes by itself, and waking a thread costs some of it. Else time stands while anybody looks: then nobody
   // looks before it rests, and the keeper is stirred when nobody waits any more.
   bool time_passes() const { return time_passes_; }
 
   Protocol& engine() const { return *engine_; }
-  std::mutex& mutex() const { return mutex_; }
+  base::Mutex& mutex() const RETURNS_MUTEX(mutex_) { return mutex_; }
   const Settings& settings() const { return settings_; }
 
  private:
   Result<Transfer> Start(Operation::Kind kind, const From& from, Tag tag, Landing landing);
-  void Drive(Lock& lock, const Condition& ready, Duration end);
+  void Drive(const Condition& ready, Duration end) REQUIRES(mutex_);
   void Keep();  // the life of the keeper
 
   const Settings settings_;  // constant after construction
@@ -102,12 +101,12 @@ class ProtocolFabric : public Fabric {
   const std::unique_ptr<base::Condition> changed_;  // something moved, or nobody drives: for who waits without driving
   const std::unique_ptr<base::Condition> stirred_;  // for the keeper
 
-  mutable std::mutex mutex_;  // guards everything below
-  const std::unique_ptr<Protocol> engine_;
-  int waiting_ = 0;
-  bool driven_ = false;  // one of the waiting moves the bytes
-  bool stopping_ = false;
-  Duration last_waited_{};
+  mutable base::Mutex mutex_;
+  const std::unique_ptr<Protocol> engine_;  // under the mutex, but for who its members are
+  int waiting_ GUARDED_BY(mutex_) = 0;
+  bool driven_ GUARDED_BY(mutex_) = false;  // one of the waiting moves the bytes
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  Duration last_waited_ GUARDED_BY(mutex_){};
 
   std::optional<base::JobThread> jobs_;
   base::Thread keeper_;

@@ -52,12 +52,12 @@ void TcpFabric::LeaveInOrder() {
 
 // Sleeps until there is something to move, and moves it. The other side of shared memory is told to wake us as long as
 // anybody sleeps.
-void TcpFabric::Nap(Lock& lock, Duration longest) {
+void TcpFabric::Nap(Duration longest) {
   ++asleep_;
   if (engine_.PrepareSleep()) {
-    lock.unlock();
+    mutex().unlock();
     clock().WaitReadable(engine_.descriptor(), clock().Now() + longest);
-    lock.lock();
+    mutex().lock();
   }
   --asleep_;
   bool moved = engine_.Turn();
@@ -69,11 +69,10 @@ void TcpFabric::Nap(Lock& lock, Duration longest) {
   if (awaited() && (moved || engine_.failure().has_value())) TellWaiting();
 }
 
-void TcpFabric::Watch(Lock& lock, Duration longest) {
-  if (!time_passes() && awaited()) return Snooze(lock, longest);
-  if (time_passes() && (awaited() || clock().Now() - last_waited() < kGrace))
-    return Snooze(lock, std::min(longest, kGrace));
-  Nap(lock, longest);
+void TcpFabric::Watch(Duration longest) {
+  if (!time_passes() && awaited()) return Snooze(longest);
+  if (time_passes() && (awaited() || clock().Now() - last_waited() < kGrace)) return Snooze(std::min(longest, kGrace));
+  Nap(longest);
   // Who began to wait meanwhile sleeps on the engine too, or is about to, and what it waits for may just have come.
   if (asleep_ > 0) engine_.Interrupt();
 }
@@ -83,7 +82,7 @@ bool TcpFabric::Look() {
 }
 
 TcpFabric::Statistics TcpFabric::statistics() const {
-  const std::lock_guard lock(mutex());
+  const base::Lock lock(mutex());
   return {engine_.bytes_sent(), engine_.bytes_shared(), engine_.near(), engine_.sharing(), strangers_};
 }
 

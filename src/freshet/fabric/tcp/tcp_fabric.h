@@ -44,15 +44,15 @@ class TcpFabric final : public ProtocolFabric {
 
  private:
   TcpFabric(std::unique_ptr<tcp::Engine> engine, Settings settings, std::uint64_t strangers, base::Clock& clock);
-  void Rest(Lock& lock, Duration, Duration longest) override { Nap(lock, longest); }
-  void Watch(Lock& lock, Duration longest) override;
-  bool Look() override;
-  void Nap(Lock& lock, Duration longest);
+  void Rest(Duration, Duration longest) override REQUIRES(mutex()) { Nap(longest); }
+  void Watch(Duration longest) override REQUIRES(mutex());
+  bool Look() override REQUIRES(mutex());
+  void Nap(Duration longest) REQUIRES(mutex());
   void LeaveInOrder();
 
   const std::uint64_t strangers_;
-  tcp::Engine& engine_;  // the base's own, and like what follows under its lock
-  int asleep_ = 0;       // threads that sleep on the engine
+  tcp::Engine& engine_;                 // the base's own, and like what follows under its lock
+  int asleep_ GUARDED_BY(mutex()) = 0;  // threads that sleep on the engine
 };
 
 }  // namespace freshet::fabric

@@ -19,7 +19,7 @@ void Bell::Wake() {
     syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
     return;
   }
-  const std::lock_guard lock(other_time_->mutex);
+  const base::Lock lock(other_time_->mutex);
   other_time_->rung->NotifyAll();
 }
 
@@ -31,8 +31,8 @@ void Bell::Sleep(std::uint32_t seen, base::Clock::Duration most) {
     syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, seen, &span, nullptr, 0);
     return;
   }
-  std::unique_lock lock(other_time_->mutex);
-  if (rings_.load() == seen) other_time_->rung->WaitUntil(lock, other_time_->clock.Now() + most);
+  const base::Lock lock(other_time_->mutex);
+  if (rings_.load() == seen) other_time_->rung->WaitUntil(other_time_->mutex, other_time_->clock.Now() + most);
 }
 
 }  // namespace freshet::fabric

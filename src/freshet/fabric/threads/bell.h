@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace freshet::fabric {
 
@@ -64,7 +64,7 @@ class alignas(64) Bell {
   struct OtherTime {
     explicit OtherTime(const base::Clock& its) : clock(its), rung(its.NewCondition()) {}
     const base::Clock& clock;
-    std::mutex mutex;  // under which sleepers look at rings_ for the last time
+    base::Mutex mutex;  // under which sleepers look at rings_ for the last time
     const std::unique_ptr<base::Condition> rung;
   };
 

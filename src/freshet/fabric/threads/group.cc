@@ -56,7 +56,7 @@ void Group::Leave(int rank) {
 
 void Group::Lose(Loss loss) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     std::atomic<bool>& gone = gone_[static_cast<std::size_t>(loss.rank)];
     if (gone.load()) return;
     losses_.push_back(std::move(loss));
@@ -66,14 +66,14 @@ void Group::Lose(Loss loss) {
 }
 
 std::vector<Loss> Group::LossesBut(int rank) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::vector<Loss> losses = losses_;
   std::erase_if(losses, [&](const Loss& loss) { return loss.rank == rank; });
   return losses;
 }
 
 Error Group::WhyGone(int rank) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto found = std::find_if(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
   CHECK(found != losses_.end());
   return found->why;
@@ -81,7 +81,7 @@ Error Group::WhyGone(int rank) const {
 
 Error Group::Fail(Error why) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     if (failed_.load()) return failure_;
     failure_ = {Code::kPeerLost, std::move(why.text)};
     if (!sums_failed_.load()) sums_failure_ = failure_;
@@ -93,14 +93,14 @@ Error Group::Fail(Error why) {
 }
 
 Error Group::failure() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return failure_;
 }
 
 Error Group::FailSums(Error why) {
   if (!reports()) return Fail(std::move(why));
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     if (sums_failed_.load()) return sums_failure_;
     sums_failure_ = {Code::kPeerLost, std::move(why.text)};
     sums_failed_.store(true);
@@ -110,7 +110,7 @@ Error Group::FailSums(Error why) {
 }
 
 Error Group::sums_failure() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return sums_failure_;
 }
 

@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/threads/bell.h"
 #include "fabric/threads/threads_fabric.h"
 
@@ -74,10 +74,10 @@ class Group {
   std::atomic<bool> failed_{false};
   std::atomic<bool> sums_failed_{false};  // also when the group has
 
-  mutable std::mutex mutex_;  // guards what follows
-  Error failure_{Code::kPeerLost, ""};
-  Error sums_failure_{Code::kPeerLost, ""};
-  std::vector<Loss> losses_;
+  mutable base::Mutex mutex_;
+  Error failure_ GUARDED_BY(mutex_){Code::kPeerLost, ""};
+  Error sums_failure_ GUARDED_BY(mutex_){Code::kPeerLost, ""};
+  std::vector<Loss> losses_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::fabric

@@ -19,7 +19,7 @@ Result<Transfer> Mailroom::Send(int to, Tag tag, std::span<const std::byte> byte
   if (group_.reports() && group_.gone(to)) return group_.WhyGone(to);
   Slot* slot = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     slot = NewSlot();
     slot->sends = true;
     slot->use = Use::kCopy;
@@ -43,7 +43,7 @@ Result<Transfer> Mailroom::Receive(const From& from, Tag tag, std::span<std::byt
   TRY(Allowed(from));
   Transfer transfer;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     EmptyInbox();
     Slot* const slot = NewSlot();
     slot->sends = false;
@@ -70,7 +70,7 @@ Result<Transfer> Mailroom::Receive(const From& from, Tag tag, std::span<std::byt
 Result<Arrived> Mailroom::Wait(Transfer transfer, base::Clock::Duration timeout) {
   Slot* slot = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     slot = Find(transfer);
   }
   if (slot == nullptr)
@@ -95,7 +95,7 @@ Result<std::size_t> Mailroom::WaitAny(std::span<const Transfer> transfers, base:
   if (transfers.empty()) return Error{Code::kInvalid, Str("rank ", rank_, " waits for none of no transfers")};
   std::vector<const Slot*> slots;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (const Transfer transfer : transfers) slots.push_back(Find(transfer));
   }
   std::size_t which = 0;
@@ -114,14 +114,14 @@ Result<std::size_t> Mailroom::WaitAny(std::span<const Transfer> transfers, base:
 
 bool Mailroom::Done(Transfer transfer) {
   Serve();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const Slot* const slot = Find(transfer);
   return slot == nullptr || Ready(*slot);
 }
 
 Result<Transfer> Mailroom::StartLoss(const From& of, std::size_t known) {
   TRY(Allowed(of));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   Slot* const slot = NewSlot();
   slot->sends = false;
   slot->use = Use::kLoss;
@@ -135,7 +135,7 @@ Result<Transfer> Mailroom::StartLoss(const From& of, std::size_t known) {
 void Mailroom::Release(Transfer lent) {
   Slot* parcel = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     Slot* const slot = Find(lent);
     if (slot == nullptr || slot->sends || slot->use != Use::kLend || slot->parcel == nullptr) return;
     parcel = slot->parcel;
@@ -149,7 +149,7 @@ void Mailroom::Close() {
   std::vector<Slot*> sends;
   std::vector<Transfer> lent;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (Slot& slot : slots_) {
       const State state = slot.state.load();
       if (slot.sends && (state == State::kOpen || state == State::kTaken)) sends.push_back(&slot);
@@ -237,7 +237,7 @@ void Mailroom::Serve() {
   while (inbox_.load() != nullptr || matched_count_.load() > 0) {
     Slot* receive = nullptr;
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       EmptyInbox();
       if (matched_.empty()) return;
       receive = matched_.front();
@@ -306,7 +306,7 @@ std::optional<int> Mailroom::LossFor(const Slot& slot) const {
 
 bool Mailroom::Cancel(Slot* slot) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     State open = State::kOpen;
     if (slot->sends) {
       // Stays out of use for good: it may still lie in the peer's inbox.
@@ -329,7 +329,7 @@ bool Mailroom::Cancel(Slot* slot) {
 }
 
 Result<Arrived> Mailroom::Finish(Slot* slot) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const State state = slot->state.load();
   Arrived arrived = slot->arrived;
   if (slot->sends) arrived = {.from = rank_, .bytes = slot->size, .view = {}};

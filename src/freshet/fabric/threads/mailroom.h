@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fabric/fabric.h"
 
 namespace freshet::fabric {
@@ -68,13 +68,13 @@ class Mailroom {
     Arrived arrived;
   };
 
-  Slot* NewSlot();                   // under the lock
-  Slot* Find(Transfer transfer);     // under the lock; null when it is over
-  void Free(Slot* slot);             // under the lock
-  Slot* Match(const Slot& receive);  // under the lock: takes the first message for it, or null
-  void EmptyInbox();                 // under the lock
-  void Serve();                      // does all the copying there is to do
-  void Deliver(Slot* receive);       // the copying of one
+  Slot* NewSlot() REQUIRES(mutex_);
+  Slot* Find(Transfer transfer) REQUIRES(mutex_);  // null when it is over
+  void Free(Slot* slot) REQUIRES(mutex_);
+  Slot* Match(const Slot& receive) REQUIRES(mutex_);  // takes the first message for it, or null
+  void EmptyInbox() REQUIRES(mutex_);
+  void Serve();                 // does all the copying there is to do
+  void Deliver(Slot* receive);  // the copying of one
   void End(Slot* slot,
            State state) const;  // the last touch of a slot by who is not its owner
 
@@ -96,13 +96,13 @@ class Mailroom {
   std::atomic<int> matched_count_{0};
   std::atomic<std::uint64_t> bytes_sent_{0};
 
-  std::mutex mutex_;  // guards what follows
-  std::deque<Slot> slots_;
-  std::vector<Slot*> free_;
-  std::uint64_t next_id_ = 1;
-  std::list<Slot*> open_;      // receives without a message, in the order started
-  std::list<Slot*> waiting_;   // messages without a receive, in the order they came
-  std::deque<Slot*> matched_;  // receives whose message is there, to be served
+  base::Mutex mutex_;
+  std::deque<Slot> slots_ GUARDED_BY(mutex_);
+  std::vector<Slot*> free_ GUARDED_BY(mutex_);
+  std::uint64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::list<Slot*> open_ GUARDED_BY(mutex_);      // receives without a message, in the order started
+  std::list<Slot*> waiting_ GUARDED_BY(mutex_);   // messages without a receive, in the order they came
+  std::deque<Slot*> matched_ GUARDED_BY(mutex_);  // receives whose message is there, to be served
 };
 
 }  // namespace freshet::fabric

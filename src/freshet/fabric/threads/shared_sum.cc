@@ -31,7 +31,7 @@ SharedSum::SharedSum(Group& group)
 
 Result<void> SharedSum::Run(int rank, std::span<float> values) {
   Member& mine = members_[static_cast<std::size_t>(rank)];
-  const std::lock_guard lock(mine.mutex);
+  const base::Lock lock(mine.mutex);
   const std::size_t turn = mine.turn++ % 2;
   places_[static_cast<std::size_t>(rank)].offers[turn] = {values.data(), values.size()};
   const bool is_short = values.size_bytes() <= short_bytes_;

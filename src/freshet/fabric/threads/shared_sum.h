@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace freshet::fabric {
@@ -45,8 +45,8 @@ class SharedSum {
     std::atomic<bool> writing{false};  // to the values of others
   };
   struct alignas(64) Member {
-    std::mutex mutex;        // guards turn
-    std::uint64_t turn = 0;  // sums begun
+    base::Mutex mutex;
+    std::uint64_t turn GUARDED_BY(mutex) = 0;  // sums begun
     alignas(64) float copies[2][kMostShortBytes / sizeof(float)];
     std::vector<const float*> sources;  // scratch of the member in Run
     std::vector<float*> targets;

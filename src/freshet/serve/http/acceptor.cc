@@ -107,7 +107,7 @@ HttpAcceptor::Outcome HttpAcceptor::Accept(Arrival& arrival) {
 }
 
 HttpAcceptor::Outcome HttpAcceptor::TurnAway() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (reserve_ >= 0) ::close(reserve_);
   const int descriptor = ::accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) ::close(descriptor);

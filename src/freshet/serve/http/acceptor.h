@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace freshet::serve {
@@ -43,8 +43,8 @@ class HttpAcceptor {
 
   const int descriptor_;
   const int port_;
-  std::mutex mutex_;  // guards reserve_
-  int reserve_;       // kept open so that it can be given up for a connection that must be turned away
+  base::Mutex mutex_;
+  int reserve_ GUARDED_BY(mutex_);  // kept open so that it can be given up for a connection that must be turned away
 };
 
 }  // namespace freshet::serve

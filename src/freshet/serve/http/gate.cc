@@ -9,7 +9,7 @@ HttpGate::Verdict HttpGate::Enter(const std::string& address) {
   const int from_loopback =
       limits_.connections_from_loopback > 0 ? limits_.connections_from_loopback : limits_.connections;
   const int most = IsLoopbackAddress(address) ? from_loopback : limits_.connections_per_address;
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto found = by_address_.find(address);
   const int here = found == by_address_.end() ? 0 : found->second;
   // An address that fills the house by itself finds it full, as the others do.
@@ -21,7 +21,7 @@ HttpGate::Verdict HttpGate::Enter(const std::string& address) {
 }
 
 bool HttpGate::EnterReserved(const std::string& address) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (connections_ >= limits_.connections + limits_.reserved_connections) return false;
   ++connections_;
   ++by_address_[address];
@@ -29,7 +29,7 @@ bool HttpGate::EnterReserved(const std::string& address) {
 }
 
 void HttpGate::Leave(const std::string& address) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto found = by_address_.find(address);
   CHECK(found != by_address_.end());
   CHECK(--connections_ >= 0);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "serve/http/server.h"
 
 namespace freshet::serve {
@@ -23,9 +23,9 @@ class HttpGate {
  private:
   const HttpLimits limits_;
 
-  std::mutex mutex_;  // guards everything below
-  int connections_ = 0;
-  std::map<std::string, int> by_address_;
+  base::Mutex mutex_;
+  int connections_ GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int> by_address_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::serve

@@ -15,14 +15,14 @@ HttpMailbox::~HttpMailbox() {
 }
 
 void HttpMailbox::Post(Mail mail) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (closed_) return;
   mail_.push_back(std::move(mail));
   Signal();
 }
 
 bool HttpMailbox::Post(Arrival arrival) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (closed_) return false;
   arrivals_.push_back(std::move(arrival));
   Signal();
@@ -30,7 +30,7 @@ bool HttpMailbox::Post(Arrival arrival) {
 }
 
 void HttpMailbox::Wake() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   Signal();
 }
 
@@ -44,7 +44,7 @@ void HttpMailbox::Signal() {
 void HttpMailbox::Take(std::vector<Mail>& mail, std::vector<Arrival>& arrivals) {
   mail.clear();
   arrivals.clear();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (!std::exchange(signalled_, false)) return;
   std::uint64_t count;
   [[maybe_unused]] const ssize_t got = ::read(descriptor_, &count, sizeof count);
@@ -54,34 +54,34 @@ void HttpMailbox::Take(std::vector<Mail>& mail, std::vector<Arrival>& arrivals) 
 
 std::vector<Arrival> HttpMailbox::Close() {
   std::vector<Mail> dropped;  // after the lock: the last holder of a connection may be here
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   closed_ = true;
   dropped.swap(mail_);
   return std::move(arrivals_);
 }
 
 void HttpMailboxes::Add(std::shared_ptr<HttpMailbox> box) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   boxes_.push_back(std::move(box));
 }
 
 void HttpMailboxes::Remove(const std::shared_ptr<HttpMailbox>& box) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::erase(boxes_, box);
 }
 
 void HttpMailboxes::WakeAll() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   for (const auto& box : boxes_) box->Wake();
 }
 
 std::shared_ptr<HttpMailbox> HttpMailboxes::First() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return boxes_.empty() ? nullptr : boxes_.front();
 }
 
 std::shared_ptr<HttpMailbox> HttpMailboxes::LeastLoaded() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto least = std::min_element(boxes_.begin(), boxes_.end(),
                                       [](const auto& a, const auto& b) { return a->connections < b->connections; });
   return least == boxes_.end() ? nullptr : *least;
@@ -94,7 +94,7 @@ std::shared_ptr<HttpMailbox> HttpMailboxes::LongestWaiting() const {
 std::shared_ptr<HttpMailbox> HttpMailboxes::OldestStream() const { return Earliest(&HttpMailbox::oldest_stream_since); }
 
 std::shared_ptr<HttpMailbox> HttpMailboxes::Earliest(Since since) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto earliest = std::min_element(boxes_.begin(), boxes_.end(), [since](const auto& a, const auto& b) {
     return (a.get()->*since).load() < (b.get()->*since).load();
   });

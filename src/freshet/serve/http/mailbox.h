@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "serve/http/acceptor.h"
 
 namespace freshet::serve {
@@ -49,16 +49,16 @@ class HttpMailbox {
   std::atomic<base::Clock::Duration::rep> oldest_stream_since{kNone};
 
  private:
-  void Signal();
+  void Signal() REQUIRES(mutex_);
 
   const std::thread::id thread_;
   const int descriptor_;
 
-  std::mutex mutex_;  // guards everything below
-  bool closed_ = false;
-  bool signalled_ = false;  // the descriptor is readable, or will be in a moment
-  std::vector<Mail> mail_;
-  std::vector<Arrival> arrivals_;
+  base::Mutex mutex_;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  bool signalled_ GUARDED_BY(mutex_) = false;  // the descriptor is readable, or will be in a moment
+  std::vector<Mail> mail_ GUARDED_BY(mutex_);
+  std::vector<Arrival> arrivals_ GUARDED_BY(mutex_);
 };
 
 // The mailboxes of the loops that are running.
@@ -78,8 +78,8 @@ class HttpMailboxes {
   using Since = std::atomic<base::Clock::Duration::rep> HttpMailbox::*;
   std::shared_ptr<HttpMailbox> Earliest(Since since) const;
 
-  mutable std::mutex mutex_;  // guards boxes_
-  std::vector<std::shared_ptr<HttpMailbox>> boxes_;
+  mutable base::Mutex mutex_;
+  std::vector<std::shared_ptr<HttpMailbox>> boxes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace freshet::serve

@@ -7,7 +7,7 @@ HttpStream::HttpStream(std::weak_ptr<HttpConnection> connection, std::shared_ptr
     : mailbox_(std::move(mailbox)), backlog_bytes_(backlog_bytes), connection_(std::move(connection)) {}
 
 bool HttpStream::Write(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (state_ != State::kOpen) return false;
   if (text.empty()) return !connection_.expired();
   if (backlog_.size() + text.size() > backlog_bytes_) {
@@ -20,7 +20,7 @@ bool HttpStream::Write(std::string_view text) {
 }
 
 void HttpStream::Close() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (state_ != State::kOpen) return;
   state_ = State::kEnded;
   Notify();
@@ -28,14 +28,14 @@ void HttpStream::Close() {
 
 HttpStream::State HttpStream::Take(std::string& text) {
   text.clear();
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   notified_ = false;
   text.swap(backlog_);
   return state_;
 }
 
 void HttpStream::Abandon() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   state_ = State::kAbandoned;
 }
 

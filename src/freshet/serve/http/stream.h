@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "serve/http/exchange.h"
 #include "serve/http/mailbox.h"
 
@@ -26,16 +26,16 @@ class HttpStream final : public Stream::Sink {
   void Abandon();  // nothing more will be taken; writing fails from now on
 
  private:
-  bool Notify();
+  bool Notify() REQUIRES(mutex_);
 
   const std::shared_ptr<HttpMailbox> mailbox_;
   const std::size_t backlog_bytes_;
   const std::weak_ptr<HttpConnection> connection_;
 
-  std::mutex mutex_;  // guards everything below
-  std::string backlog_;
-  State state_ = State::kOpen;
-  bool notified_ = false;  // the connection knows that there is something to take
+  base::Mutex mutex_;
+  std::string backlog_ GUARDED_BY(mutex_);
+  State state_ GUARDED_BY(mutex_) = State::kOpen;
+  bool notified_ GUARDED_BY(mutex_) = false;  // the connection knows that there is something to take
 };
 
 }  // namespace freshet::serve

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Tokens>> Tokens::Open(std::string path, int failures_per_
                                              base::Metrics& metrics) {
   std::unique_ptr<Tokens> tokens(new Tokens(std::move(path), failures_per_s, clock, log, metrics));
   File file = TRY(Read(tokens->path_));
+  const base::Lock lock(tokens->mutex_);
   tokens->entries_ = TRY(Parse(file.text).While(Str("reading token file ", tokens->path_)));
   tokens->stamp_ = file.stamp;
   tokens->looked_ = clock.Now();
@@ -56,19 +57,19 @@ Result<std::unique_ptr<Tokens>> Tokens::Open(std::string path, int failures_per_
 
 Tokens::Verdict Tokens::Check(std::string_view authorization, std::string_view peer) {
   if (authorization.empty()) return {};
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (const Entry* const found = Find(authorization)) return {.scope = found->scope, .name = found->name};
   return {.limited = !CountFailure(peer)};
 }
 
 Scope Tokens::ScopeOf(std::string_view authorization) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const Entry* const found = Find(authorization);
   return found != nullptr ? found->scope : Scope::kNone;
 }
 
 void Tokens::Refresh() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (clock_.Now() - looked_ < std::chrono::seconds(1)) return;
   looked_ = clock_.Now();
   if (const Result<Stamp> now = StampOf(path_); now.ok() && now.value() == stamp_) return;

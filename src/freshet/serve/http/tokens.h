@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "serve/http/exchange.h"
 
@@ -79,10 +79,10 @@ class Tokens {
 
   Tokens(std::string path, int failures_per_s, base::Clock& clock, base::Log& log, base::Metrics& metrics);
   static Result<Entry> ParseLine(std::string_view line);
-  const Entry* Find(std::string_view authorization) const;
-  bool CountFailure(std::string_view peer);
-  Result<void> Reload();
-  void Use(std::vector<Entry> entries, const Stamp& stamp);
+  const Entry* Find(std::string_view authorization) const REQUIRES(mutex_);
+  bool CountFailure(std::string_view peer) REQUIRES(mutex_);
+  Result<void> Reload() REQUIRES(mutex_);
+  void Use(std::vector<Entry> entries, const Stamp& stamp) REQUIRES(mutex_);
 
   const std::string path_;
   const int failures_per_s_;
@@ -92,13 +92,13 @@ class Tokens {
   base::Counter& limited_;
   std::atomic<std::uint64_t> generation_{1};
 
-  mutable std::mutex mutex_;  // guards everything below
-  std::vector<Entry> entries_;
-  Stamp stamp_;
-  std::string complaint_;  // why the file could not be read again; said once
-  base::Clock::Duration looked_{0};
-  base::Clock::Duration window_{0};                   // when the failures below began to be counted
-  std::map<std::string, int, std::less<>> failures_;  // by address
+  mutable base::Mutex mutex_;
+  std::vector<Entry> entries_ GUARDED_BY(mutex_);
+  Stamp stamp_ GUARDED_BY(mutex_);
+  std::string complaint_ GUARDED_BY(mutex_);  // why the file could not be read again; said once
+  base::Clock::Duration looked_ GUARDED_BY(mutex_){0};
+  base::Clock::Duration window_ GUARDED_BY(mutex_){0};                   // when the failures below began to be counted
+  std::map<std::string, int, std::less<>> failures_ GUARDED_BY(mutex_);  // by address
 };
 
 }  // namespace freshet::serve
