@@ -41,24 +41,24 @@ Result<void> TrainTrace::CompareClocks(fabric::Collectives& collectives) {
 Result<void> TrainTrace::Gather(fabric::Collectives& collectives) {
   last_ = TRY(fabric::CompareClocks(collectives, clock_));
   {
-    fabric::Exchange exchange(collectives.fabric(), collectives.NextTag(), "gathering the trace");
-    TRY(rank_ == 0 ? Receive(exchange) : Send(exchange));
+    fabric::Transfers transfers(collectives.fabric(), collectives.NextTag(), "gathering the trace");
+    TRY(rank_ == 0 ? Receive(transfers) : Send(transfers));
   }
   return collectives.Barrier();  // nobody leaves before everything has arrived
 }
 
-Result<void> TrainTrace::Send(fabric::Exchange& exchange) const {
+Result<void> TrainTrace::Send(fabric::Transfers& transfers) const {
   const Head head{recorders_[0]->size(), recorders_[0]->dropped()};
   std::string message(reinterpret_cast<const char*>(&head), sizeof head);
   message += Events(0);
-  TRY(exchange.SendAny(0, std::as_bytes(std::span(message.data(), message.size()))));
-  return exchange.WaitAll();
+  TRY(transfers.SendAny(0, std::as_bytes(std::span(message.data(), message.size()))));
+  return transfers.WaitAll();
 }
 
-Result<void> TrainTrace::Receive(fabric::Exchange& exchange) {
-  for (int rank = 1; rank < exchange.size(); ++rank) {
-    const auto handle = TRY(exchange.Borrow(rank));
-    const fabric::Arrived arrived = TRY(exchange.Wait(handle));
+Result<void> TrainTrace::Receive(fabric::Transfers& transfers) {
+  for (int rank = 1; rank < transfers.size(); ++rank) {
+    const auto handle = TRY(transfers.Borrow(rank));
+    const fabric::Arrived arrived = TRY(transfers.Wait(handle));
     if (arrived.bytes < sizeof(Head))
       return Error{Code::kCorrupt, Str("rank ", rank, " runs another version of this program")};
     Head head;
@@ -67,7 +67,7 @@ Result<void> TrainTrace::Receive(fabric::Exchange& exchange) {
                          arrived.view.size() - sizeof head);
     others_spans_ += head.spans;
     others_dropped_ += head.dropped;
-    exchange.Release(handle);
+    transfers.Release(handle);
   }
   return {};
 }

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "base/trace.h"
-#include "fabric/collectives/exchange.h"
+#include "fabric/collectives/transfers.h"
 #include "fabric/one_clock.h"
 
 namespace freshet::train {
@@ -40,8 +40,8 @@ class TrainTrace {
 
  private:
   TrainTrace(base::Files& files, base::Clock& clock, std::string path, int rank, int workers);
-  Result<void> Send(fabric::Exchange& exchange) const;
-  Result<void> Receive(fabric::Exchange& exchange);
+  Result<void> Send(fabric::Transfers& transfers) const;
+  Result<void> Receive(fabric::Transfers& transfers);
   std::string Events(std::size_t worker) const;
 
   base::Files& files_;

@@ -2,28 +2,28 @@
 
 namespace freshet::fabric {
 
-Result<void> CentralAllReduce(Exchange& exchange, std::span<float> values) {
-  TRY(CentralReduce(exchange, values));
-  return CentralBroadcast(exchange, values);
+Result<void> CentralAllReduce(Transfers& transfers, std::span<float> values) {
+  TRY(CentralReduce(transfers, values));
+  return CentralBroadcast(transfers, values);
 }
 
-Result<void> CentralReduce(Exchange& exchange, std::span<float> values) {
-  if (exchange.me() != 0) {
-    TRY(exchange.Wait(TRY(exchange.Send(0, AsBytes(values)))));
+Result<void> CentralReduce(Transfers& transfers, std::span<float> values) {
+  if (transfers.me() != 0) {
+    TRY(transfers.Wait(TRY(transfers.Send(0, AsBytes(values)))));
     return {};
   }
   // One after the other: the order of additions must not depend on who comes first.
-  for (int place = 1; place < exchange.size(); ++place) TRY(exchange.Wait(TRY(exchange.ReceiveAdd(place, values))));
+  for (int place = 1; place < transfers.size(); ++place) TRY(transfers.Wait(TRY(transfers.ReceiveAdd(place, values))));
   return {};
 }
 
-Result<void> CentralBroadcast(Exchange& exchange, std::span<float> values) {
-  if (exchange.me() != 0) {
-    TRY(exchange.Wait(TRY(exchange.Receive(0, AsBytes(values)))));
+Result<void> CentralBroadcast(Transfers& transfers, std::span<float> values) {
+  if (transfers.me() != 0) {
+    TRY(transfers.Wait(TRY(transfers.Receive(0, AsBytes(values)))));
     return {};
   }
-  for (int place = 1; place < exchange.size(); ++place) TRY(exchange.Send(place, AsBytes(values)));
-  return exchange.WaitAll();
+  for (int place = 1; place < transfers.size(); ++place) TRY(transfers.Send(place, AsBytes(values)));
+  return transfers.WaitAll();
 }
 
 }  // namespace freshet::fabric

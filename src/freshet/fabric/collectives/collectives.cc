@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/mutex.h"
 #include "fabric/collectives/algorithms.h"
-#include "fabric/collectives/exchange.h"
+#include "fabric/collectives/transfers.h"
 
 namespace freshet::fabric {
 namespace {
@@ -35,50 +35,50 @@ AlgorithmTable DefaultTable(const Fabric& fabric) {
 Result<void> Sum(Fabric& fabric, Tag tag, std::span<float> values, Algorithm algorithm, std::size_t piece_bytes) {
   if (algorithm == Algorithm::kNative) return fabric.NativeAllReduce(values);
   if (algorithm == Algorithm::kHierarchical) return HierarchicalAllReduce(fabric, tag, values, piece_bytes);
-  Exchange exchange(fabric, tag, "making a sum");
+  Transfers transfers(fabric, tag, "making a sum");
   switch (algorithm) {
     case Algorithm::kCentral:
-      return CentralAllReduce(exchange, values);
+      return CentralAllReduce(transfers, values);
     case Algorithm::kTree:
-      return TreeAllReduce(exchange, values, piece_bytes);
+      return TreeAllReduce(transfers, values, piece_bytes);
     case Algorithm::kHalving:
-      return HalvingAllReduce(exchange, values);
+      return HalvingAllReduce(transfers, values);
     case Algorithm::kDirect:
-      return DirectAllReduce(exchange, values);
+      return DirectAllReduce(transfers, values);
     default:
-      return RingAllReduce(exchange, values, piece_bytes);
+      return RingAllReduce(transfers, values, piece_bytes);
   }
 }
 
 Result<void> GatherAll(Fabric& fabric, Tag tag, std::span<const std::byte> mine,
                        std::vector<std::vector<std::byte>>& blocks) {
-  Exchange exchange(fabric, tag, "gathering from all");
-  const int n = exchange.size(), me = exchange.me();
+  Transfers transfers(fabric, tag, "gathering from all");
+  const int n = transfers.size(), me = transfers.me();
   blocks.assign(static_cast<std::size_t>(n), {});
   blocks[static_cast<std::size_t>(me)].assign(mine.begin(), mine.end());
-  std::vector<Exchange::Handle> lent(static_cast<std::size_t>(n));
+  std::vector<Transfers::Handle> lent(static_cast<std::size_t>(n));
   for (int i = 1; i < n; ++i) {
-    TRY(exchange.SendAny((me + i) % n, mine));
-    lent[static_cast<std::size_t>((me + i) % n)] = TRY(exchange.Borrow((me + i) % n));
+    TRY(transfers.SendAny((me + i) % n, mine));
+    lent[static_cast<std::size_t>((me + i) % n)] = TRY(transfers.Borrow((me + i) % n));
   }
   for (int i = 1; i < n; ++i) {
     const auto other = static_cast<std::size_t>((me + i) % n);
-    const Arrived arrived = TRY(exchange.Wait(lent[other]));
+    const Arrived arrived = TRY(transfers.Wait(lent[other]));
     blocks[other].assign(arrived.view.begin(), arrived.view.end());
-    exchange.Release(lent[other]);
+    transfers.Release(lent[other]);
   }
-  return exchange.WaitAll();
+  return transfers.WaitAll();
 }
 
 // In round k each tells the member 2^k further on; after all rounds everyone has heard of everyone.
 Result<void> MeetAll(Fabric& fabric, Tag tag) {
-  Exchange exchange(fabric, tag, "meeting at a barrier");
-  const int n = exchange.size(), me = exchange.me();
+  Transfers transfers(fabric, tag, "meeting at a barrier");
+  const int n = transfers.size(), me = transfers.me();
   std::byte said{1}, heard{0};
   for (int distance = 1; distance < n; distance *= 2) {
-    const auto sent = TRY(exchange.Send((me + distance) % n, {&said, 1}));
-    TRY(exchange.Wait(TRY(exchange.Receive((me + n - distance) % n, {&heard, 1}))));
-    TRY(exchange.Wait(sent));
+    const auto sent = TRY(transfers.Send((me + distance) % n, {&said, 1}));
+    TRY(transfers.Wait(TRY(transfers.Receive((me + n - distance) % n, {&heard, 1}))));
+    TRY(transfers.Wait(sent));
   }
   return {};
 }
@@ -132,15 +132,15 @@ Algorithm Collectives::AlgorithmFor(std::uint64_t bytes) const {
 
 Result<void> Collectives::ReduceScatter(std::span<float> values) {
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag, "making a sum in parts");
-    return RingReduceScatter(exchange, values, options_.piece_bytes);
+    Transfers transfers(fabric_, tag, "making a sum in parts");
+    return RingReduceScatter(transfers, values, options_.piece_bytes);
   });
 }
 
 Result<void> Collectives::AllGather(std::span<float> values) {
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag, "gathering parts from all");
-    return RingAllGather(exchange, values, options_.piece_bytes);
+    Transfers transfers(fabric_, tag, "gathering parts from all");
+    return RingAllGather(transfers, values, options_.piece_bytes);
   });
 }
 
@@ -154,8 +154,8 @@ Result<void> Collectives::Broadcast(std::span<std::byte> bytes, int root) {
   if (root < 0 || root >= fabric_.size())
     return Error{Code::kInvalid, Str("broadcast from rank ", root, " in a group of ", fabric_.size())};
   return Run([&](Tag tag) -> Result<void> {
-    Exchange exchange(fabric_, tag, "broadcasting");
-    return TreeBroadcast(exchange, bytes, root, options_.piece_bytes);
+    Transfers transfers(fabric_, tag, "broadcasting");
+    return TreeBroadcast(transfers, bytes, root, options_.piece_bytes);
   });
 }
 

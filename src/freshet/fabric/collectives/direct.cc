@@ -11,14 +11,14 @@ constexpr Tag kParts = 0, kSums = 1;
 
 }  // namespace
 
-Result<void> DirectAllReduce(Exchange& exchange, std::span<float> values) {
-  const int n = exchange.size(), me = exchange.me();
+Result<void> DirectAllReduce(Transfers& transfers, std::span<float> values) {
+  const int n = transfers.size(), me = transfers.me();
   const std::span<float> mine = Chunk(values, me, n);
-  std::vector<Exchange::Handle> sent(static_cast<std::size_t>(n)), lent(static_cast<std::size_t>(n));
+  std::vector<Transfers::Handle> sent(static_cast<std::size_t>(n)), lent(static_cast<std::size_t>(n));
   for (int i = 1; i < n; ++i) {  // each begins with another, so that nobody is asked by all at once
     const int other = (me + i) % n;
-    sent[static_cast<std::size_t>(other)] = TRY(exchange.Send(other, AsBytes(Chunk(values, other, n)), kParts));
-    if (!mine.empty()) lent[static_cast<std::size_t>(other)] = TRY(exchange.Borrow(other, kParts));
+    sent[static_cast<std::size_t>(other)] = TRY(transfers.Send(other, AsBytes(Chunk(values, other, n)), kParts));
+    if (!mine.empty()) lent[static_cast<std::size_t>(other)] = TRY(transfers.Borrow(other, kParts));
   }
   if (!mine.empty()) {
     std::vector<const float*> sources;
@@ -27,23 +27,23 @@ Result<void> DirectAllReduce(Exchange& exchange, std::span<float> values) {
         sources.push_back(mine.data());
         continue;
       }
-      const Arrived arrived = TRY(exchange.Wait(lent[static_cast<std::size_t>(other)]));
-      TRY(exchange.Expect(arrived, mine.size_bytes()));
+      const Arrived arrived = TRY(transfers.Wait(lent[static_cast<std::size_t>(other)]));
+      TRY(transfers.Expect(arrived, mine.size_bytes()));
       sources.push_back(reinterpret_cast<const float*>(arrived.view.data()));
     }
     float* const target = mine.data();
     SumInto(sources, {&target, 1}, mine.size());
     for (int other = 0; other < n; ++other) {
-      if (other != me) exchange.Release(lent[static_cast<std::size_t>(other)]);
+      if (other != me) transfers.Release(lent[static_cast<std::size_t>(other)]);
     }
   }
   for (int i = 1; i < n; ++i) {
     const int other = (me + i) % n;
-    TRY(exchange.Send(other, AsBytes(mine), kSums));
-    TRY(exchange.Wait(sent[static_cast<std::size_t>(other)]));  // its part lies where its sum goes
-    TRY(exchange.Receive(other, AsBytes(Chunk(values, other, n)), kSums));
+    TRY(transfers.Send(other, AsBytes(mine), kSums));
+    TRY(transfers.Wait(sent[static_cast<std::size_t>(other)]));  // its part lies where its sum goes
+    TRY(transfers.Receive(other, AsBytes(Chunk(values, other, n)), kSums));
   }
-  return exchange.WaitAll();
+  return transfers.WaitAll();
 }
 
 }  // namespace freshet::fabric

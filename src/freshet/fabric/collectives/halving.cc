@@ -15,8 +15,8 @@ constexpr std::size_t kMostShortBytesOfTwo = 1 << 20, kMostShortBytes = 32 * 102
 // Among `count` players, a power of two, numbered 0 to count - 1; some stand for two members.
 class Halving {
  public:
-  Halving(Exchange& exchange, std::span<float> values, int extra, int count, int player)
-      : exchange_(exchange), values_(values), extra_(extra), count_(count), player_(player) {}
+  Halving(Transfers& transfers, std::span<float> values, int extra, int count, int player)
+      : transfers_(transfers), values_(values), extra_(extra), count_(count), player_(player) {}
 
   Result<void> Run() {
     const bool is_short = values_.size_bytes() <= (count_ == 2 ? kMostShortBytesOfTwo : kMostShortBytes);
@@ -29,9 +29,9 @@ class Halving {
     const auto theirs = std::make_unique_for_overwrite<float[]>(values_.size());
     const std::span<float> into(theirs.get(), values_.size());
     for (int distance = count_ / 2; distance >= 1; distance /= 2) {
-      const auto sent = TRY(exchange_.Send(PartnerAt(distance), AsBytes(values_)));
-      TRY(exchange_.Wait(TRY(exchange_.Receive(PartnerAt(distance), AsBytes(into)))));
-      TRY(exchange_.Wait(sent));
+      const auto sent = TRY(transfers_.Send(PartnerAt(distance), AsBytes(values_)));
+      TRY(transfers_.Wait(TRY(transfers_.Receive(PartnerAt(distance), AsBytes(into)))));
+      TRY(transfers_.Wait(sent));
       Add(values_, theirs.get());
     }
     return {};
@@ -42,17 +42,17 @@ class Halving {
     for (int distance = count_ / 2; distance >= 1; distance /= 2) {
       const int middle = begin + distance;
       const bool low = (player_ & distance) == 0;
-      const auto sent = TRY(exchange_.Send(PartnerAt(distance), AsBytes(low ? Of(middle, end) : Of(begin, middle))));
+      const auto sent = TRY(transfers_.Send(PartnerAt(distance), AsBytes(low ? Of(middle, end) : Of(begin, middle))));
       (low ? end : begin) = middle;
-      TRY(exchange_.Wait(TRY(exchange_.ReceiveAdd(PartnerAt(distance), Of(begin, end)))));
-      TRY(exchange_.Wait(sent));
+      TRY(transfers_.Wait(TRY(transfers_.ReceiveAdd(PartnerAt(distance), Of(begin, end)))));
+      TRY(transfers_.Wait(sent));
     }
     for (int distance = 1; distance < count_; distance *= 2) {
       const bool low = (player_ & distance) == 0;
       const int other = low ? end : begin - distance;  // where the partner's chunks begin
-      const auto sent = TRY(exchange_.Send(PartnerAt(distance), AsBytes(Of(begin, end))));
-      TRY(exchange_.Wait(TRY(exchange_.Receive(PartnerAt(distance), AsBytes(Of(other, other + distance))))));
-      TRY(exchange_.Wait(sent));
+      const auto sent = TRY(transfers_.Send(PartnerAt(distance), AsBytes(Of(begin, end))));
+      TRY(transfers_.Wait(TRY(transfers_.Receive(PartnerAt(distance), AsBytes(Of(other, other + distance))))));
+      TRY(transfers_.Wait(sent));
       (low ? end : begin) += low ? distance : -distance;
     }
     return {};
@@ -68,26 +68,26 @@ class Halving {
     return values_.subspan(from, ChunkBegin(values_.size(), end, count_) - from);
   }
 
-  Exchange& exchange_;
+  Transfers& transfers_;
   const std::span<float> values_;
   const int extra_, count_, player_;
 };
 
 }  // namespace
 
-Result<void> HalvingAllReduce(Exchange& exchange, std::span<float> values) {
-  const int size = exchange.size(), me = exchange.me();
+Result<void> HalvingAllReduce(Transfers& transfers, std::span<float> values) {
+  const int size = transfers.size(), me = transfers.me();
   const int count = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   const int extra = size - count;
   const bool paired = me < 2 * extra;
   if (paired && me % 2 == 1) {  // gives its values to the one before it, and gets the sum from there
-    TRY(exchange.Wait(TRY(exchange.Send(me - 1, AsBytes(values)))));
-    TRY(exchange.Wait(TRY(exchange.Receive(me - 1, AsBytes(values)))));
+    TRY(transfers.Wait(TRY(transfers.Send(me - 1, AsBytes(values)))));
+    TRY(transfers.Wait(TRY(transfers.Receive(me - 1, AsBytes(values)))));
     return {};
   }
-  if (paired) TRY(exchange.Wait(TRY(exchange.ReceiveAdd(me + 1, values))));
-  TRY(Halving(exchange, values, extra, count, paired ? me / 2 : me - extra).Run());
-  if (paired) TRY(exchange.Wait(TRY(exchange.Send(me + 1, AsBytes(values)))));
+  if (paired) TRY(transfers.Wait(TRY(transfers.ReceiveAdd(me + 1, values))));
+  TRY(Halving(transfers, values, extra, count, paired ? me / 2 : me - extra).Run());
+  if (paired) TRY(transfers.Wait(TRY(transfers.Send(me + 1, AsBytes(values)))));
   return {};
 }
 

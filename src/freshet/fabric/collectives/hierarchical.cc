@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kDoing = "making a sum over hosts";
 constexpr Tag kWithin = 0;
-constexpr Tag kAmong = 16;                     // apart, as each exchange uses a few tags of its own
+constexpr Tag kAmong = 16;                     // apart, as each team uses a few tags of its own
 constexpr std::size_t kRingFrom = 256 * 1024;  // bytes: below, the number of steps counts, above the bytes
 
 struct Hosts {
@@ -35,10 +35,10 @@ Hosts HostsOf(const Fabric& fabric) {
 
 Result<void> HierarchicalAllReduce(Fabric& fabric, Tag tag, std::span<float> values, std::size_t piece_bytes) {
   const Hosts hosts = HostsOf(fabric);
-  Exchange within(fabric, tag + kWithin, kDoing, hosts.mine);
+  Transfers within(fabric, tag + kWithin, kDoing, hosts.mine);
   TRY(CentralReduce(within, values));
   if (within.me() == 0) {
-    Exchange among(fabric, tag + kAmong, kDoing, hosts.leaders);
+    Transfers among(fabric, tag + kAmong, kDoing, hosts.leaders);
     TRY(values.size_bytes() < kRingFrom ? HalvingAllReduce(among, values) : RingAllReduce(among, values, piece_bytes));
   }
   return CentralBroadcast(within, values);

@@ -14,8 +14,8 @@ namespace {
 // A piece goes on to the right as soon as it has come in, so that a step begins before the one before it has ended.
 class Ring {
  public:
-  Ring(Exchange& exchange, std::span<float> values, std::size_t piece_bytes)
-      : exchange_(exchange), values_(values), n_(exchange.size()) {
+  Ring(Transfers& transfers, std::span<float> values, std::size_t piece_bytes)
+      : transfers_(transfers), values_(values), n_(transfers.size()) {
     const std::size_t longest = (values.size() + static_cast<std::size_t>(n_) - 1) / static_cast<std::size_t>(n_);
     const std::size_t piece_floats = std::max<std::size_t>(1, piece_bytes / sizeof(float));
     pieces_ = static_cast<int>(std::max<std::size_t>(1, (longest + piece_floats - 1) / piece_floats));
@@ -28,48 +28,48 @@ class Ring {
     for (int step = first_step; step < end_step; ++step) {
       for (int piece = 0; piece < pieces_; ++piece) TRY(Move(step, piece));
     }
-    return exchange_.WaitAll();
+    return transfers_.WaitAll();
   }
 
  private:
   Result<void> Move(int step, int piece) {
     const bool adds = step < n_ - 1;
-    if (step > 0) TRY(exchange_.Wait(got_[Index(step - 1, piece)]));
-    const int right = (exchange_.me() + 1) % n_, left = (exchange_.me() + n_ - 1) % n_;
-    sent_[Index(step, piece)] = TRY(exchange_.Send(right, AsBytes(Piece(step, piece))));
+    if (step > 0) TRY(transfers_.Wait(got_[Index(step - 1, piece)]));
+    const int right = (transfers_.me() + 1) % n_, left = (transfers_.me() + n_ - 1) % n_;
+    sent_[Index(step, piece)] = TRY(transfers_.Send(right, AsBytes(Piece(step, piece))));
     const std::span<float> into = Piece(step + 1, piece);
     // What is kept goes where a part of a sum was sent from, n - 1 steps ago.
-    if (!adds) TRY(exchange_.Wait(sent_[Index(step - n_ + 1, piece)]));
+    if (!adds) TRY(transfers_.Wait(sent_[Index(step - n_ + 1, piece)]));
     got_[Index(step, piece)] =
-        adds ? TRY(exchange_.ReceiveAdd(left, into)) : TRY(exchange_.Receive(left, AsBytes(into)));
+        adds ? TRY(transfers_.ReceiveAdd(left, into)) : TRY(transfers_.Receive(left, AsBytes(into)));
     return {};
   }
 
   std::size_t Index(int step, int piece) const { return static_cast<std::size_t>(step * pieces_ + piece); }
   std::span<float> Piece(int step, int piece) const {
-    const int chunk = ((exchange_.me() - step - 1) % n_ + n_) % n_;
+    const int chunk = ((transfers_.me() - step - 1) % n_ + n_) % n_;
     return Chunk(Chunk(values_, chunk, n_), piece, pieces_);
   }
 
-  Exchange& exchange_;
+  Transfers& transfers_;
   const std::span<float> values_;
   const int n_;
   int pieces_ = 1;
-  std::vector<Exchange::Handle> sent_, got_;  // by step and piece
+  std::vector<Transfers::Handle> sent_, got_;  // by step and piece
 };
 
 }  // namespace
 
-Result<void> RingAllReduce(Exchange& exchange, std::span<float> values, std::size_t piece_bytes) {
-  return Ring(exchange, values, piece_bytes).Run(0, 2 * (exchange.size() - 1));
+Result<void> RingAllReduce(Transfers& transfers, std::span<float> values, std::size_t piece_bytes) {
+  return Ring(transfers, values, piece_bytes).Run(0, 2 * (transfers.size() - 1));
 }
 
-Result<void> RingReduceScatter(Exchange& exchange, std::span<float> values, std::size_t piece_bytes) {
-  return Ring(exchange, values, piece_bytes).Run(0, exchange.size() - 1);
+Result<void> RingReduceScatter(Transfers& transfers, std::span<float> values, std::size_t piece_bytes) {
+  return Ring(transfers, values, piece_bytes).Run(0, transfers.size() - 1);
 }
 
-Result<void> RingAllGather(Exchange& exchange, std::span<float> values, std::size_t piece_bytes) {
-  return Ring(exchange, values, piece_bytes).Run(exchange.size() - 1, 2 * (exchange.size() - 1));
+Result<void> RingAllGather(Transfers& transfers, std::span<float> values, std::size_t piece_bytes) {
+  return Ring(transfers, values, piece_bytes).Run(transfers.size() - 1, 2 * (transfers.size() - 1));
 }
 
 }  // namespace freshet::fabric

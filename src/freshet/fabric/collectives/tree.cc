@@ -17,8 +17,8 @@ struct Neighbours {
   std::vector<int> children;
 };
 
-Neighbours NeighboursOf(const Exchange& exchange, int root) {
-  const int n = exchange.size(), node = (exchange.me() - root + n) % n;
+Neighbours NeighboursOf(const Transfers& transfers, int root) {
+  const int n = transfers.size(), node = (transfers.me() - root + n) % n;
   Neighbours neighbours;
   if (node > 0) neighbours.parent = ((node - 1) / 2 + root) % n;
   for (const int child : {2 * node + 1, 2 * node + 2}) {
@@ -41,21 +41,21 @@ std::span<T> Piece(std::span<T> things, std::size_t index, std::size_t count) {
 
 }  // namespace
 
-Result<void> TreeAllReduce(Exchange& exchange, std::span<float> values, std::size_t piece_bytes) {
-  const Neighbours to = NeighboursOf(exchange, 0);
+Result<void> TreeAllReduce(Transfers& transfers, std::span<float> values, std::size_t piece_bytes) {
+  const Neighbours to = NeighboursOf(transfers, 0);
   const std::size_t count = PiecesOf(values.size_bytes(), piece_bytes);
-  std::vector<Exchange::Handle> up(count);
+  std::vector<Transfers::Handle> up(count);
   const auto add = [&](std::size_t index) -> Result<void> {
     const std::span<float> piece = Piece(values, index, count);
-    for (const int child : to.children) TRY(exchange.Wait(TRY(exchange.ReceiveAdd(child, piece, kUp))));
-    if (to.parent.has_value()) up[index] = TRY(exchange.Send(*to.parent, AsBytes(piece), kUp));
+    for (const int child : to.children) TRY(transfers.Wait(TRY(transfers.ReceiveAdd(child, piece, kUp))));
+    if (to.parent.has_value()) up[index] = TRY(transfers.Send(*to.parent, AsBytes(piece), kUp));
     return {};
   };
   const auto spread = [&](std::size_t index) -> Result<void> {
     const std::span<std::byte> piece = AsBytes(Piece(values, index, count));
-    TRY(exchange.Wait(up[index]));
-    if (to.parent.has_value()) TRY(exchange.Wait(TRY(exchange.Receive(*to.parent, piece, kDown))));
-    for (const int child : to.children) TRY(exchange.Send(child, piece, kDown));
+    TRY(transfers.Wait(up[index]));
+    if (to.parent.has_value()) TRY(transfers.Wait(TRY(transfers.Receive(*to.parent, piece, kDown))));
+    for (const int child : to.children) TRY(transfers.Send(child, piece, kDown));
     return {};
   };
   // The top has nothing to wait for; the others let some pieces go up before they look for the first to come down.
@@ -64,18 +64,18 @@ Result<void> TreeAllReduce(Exchange& exchange, std::span<float> values, std::siz
     if (index < count) TRY(add(index));
     if (index >= ahead) TRY(spread(index - ahead));
   }
-  return exchange.WaitAll();
+  return transfers.WaitAll();
 }
 
-Result<void> TreeBroadcast(Exchange& exchange, std::span<std::byte> bytes, int root, std::size_t piece_bytes) {
-  const Neighbours to = NeighboursOf(exchange, root);
+Result<void> TreeBroadcast(Transfers& transfers, std::span<std::byte> bytes, int root, std::size_t piece_bytes) {
+  const Neighbours to = NeighboursOf(transfers, root);
   const std::size_t count = PiecesOf(bytes.size(), piece_bytes);
   for (std::size_t index = 0; index < count; ++index) {
     const std::span<std::byte> piece = Piece(bytes, index, count);
-    if (to.parent.has_value()) TRY(exchange.Wait(TRY(exchange.Receive(*to.parent, piece, kDown))));
-    for (const int child : to.children) TRY(exchange.Send(child, piece, kDown));
+    if (to.parent.has_value()) TRY(transfers.Wait(TRY(transfers.Receive(*to.parent, piece, kDown))));
+    for (const int child : to.children) TRY(transfers.Send(child, piece, kDown));
   }
-  return exchange.WaitAll();
+  return transfers.WaitAll();
 }
 
 }  // namespace freshet::fabric

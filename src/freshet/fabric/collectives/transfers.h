@@ -22,15 +22,15 @@ namespace freshet::fabric {
 //
 // Failure:   as the fabric's, with what was being done: "making a sum".
 // Threads:   one.
-class Exchange {
+class Transfers {
  public:
-  // `doing` is a word for what this is a part of; it outlives the exchange.
-  Exchange(Fabric& fabric, Tag tag, std::string_view doing);
-  Exchange(Fabric& fabric, Tag tag, std::string_view doing,
-           std::vector<int> ranks);  // this member is among them
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-  ~Exchange();
+  // `doing` is a word for what this is a part of; it outlives the transfers.
+  Transfers(Fabric& fabric, Tag tag, std::string_view doing);
+  Transfers(Fabric& fabric, Tag tag, std::string_view doing,
+            std::vector<int> ranks);  // this member is among them
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+  ~Transfers();
 
   Fabric& fabric() const { return fabric_; }
   Tag tag() const { return tag_; }

@@ -1,4 +1,4 @@
-#include "fabric/collectives/exchange.h"
+#include "fabric/collectives/transfers.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,17 +17,17 @@ std::vector<int> AllRanks(int size) {
 
 }  // namespace
 
-Exchange::Exchange(Fabric& fabric, Tag tag, std::string_view doing)
-    : Exchange(fabric, tag, doing, AllRanks(fabric.size())) {}
+Transfers::Transfers(Fabric& fabric, Tag tag, std::string_view doing)
+    : Transfers(fabric, tag, doing, AllRanks(fabric.size())) {}
 
-Exchange::Exchange(Fabric& fabric, Tag tag, std::string_view doing, std::vector<int> ranks)
+Transfers::Transfers(Fabric& fabric, Tag tag, std::string_view doing, std::vector<int> ranks)
     : fabric_(fabric), tag_(tag), doing_(doing), ranks_(std::move(ranks)) {
   const auto mine = std::find(ranks_.begin(), ranks_.end(), fabric.rank());
   CHECK(mine != ranks_.end());
   me_ = static_cast<int>(mine - ranks_.begin());
 }
 
-Exchange::~Exchange() {
+Transfers::~Transfers() {
   if (failure_.has_value()) fabric_.Abort(*failure_);
   // First what we hold of others: they may wait for it before they let go of ours.
   for (Item& item : items_) {
@@ -40,30 +40,30 @@ Exchange::~Exchange() {
   }
 }
 
-Result<Exchange::Handle> Exchange::Send(int to, std::span<const std::byte> bytes, Tag part) {
+Result<Transfers::Handle> Transfers::Send(int to, std::span<const std::byte> bytes, Tag part) {
   if (bytes.empty()) return Handle{};
   return SendAny(to, bytes, part);
 }
 
-Result<Exchange::Handle> Exchange::SendAny(int to, std::span<const std::byte> bytes, Tag part) {
+Result<Transfers::Handle> Transfers::SendAny(int to, std::span<const std::byte> bytes, Tag part) {
   return Keep(fabric_.StartSend(rank_of(to), tag_ + part, bytes), SIZE_MAX, false);
 }
 
-Result<Exchange::Handle> Exchange::Receive(int from, std::span<std::byte> into, Tag part) {
+Result<Transfers::Handle> Transfers::Receive(int from, std::span<std::byte> into, Tag part) {
   if (into.empty()) return Handle{};
   return Keep(fabric_.StartReceive(rank_of(from), tag_ + part, into), into.size(), false);
 }
 
-Result<Exchange::Handle> Exchange::ReceiveAdd(int from, std::span<float> into, Tag part) {
+Result<Transfers::Handle> Transfers::ReceiveAdd(int from, std::span<float> into, Tag part) {
   if (into.empty()) return Handle{};
   return Keep(fabric_.StartReceiveAdd(rank_of(from), tag_ + part, into), into.size_bytes(), false);
 }
 
-Result<Exchange::Handle> Exchange::Borrow(int from, Tag part) {
+Result<Transfers::Handle> Transfers::Borrow(int from, Tag part) {
   return Keep(fabric_.StartBorrow(rank_of(from), tag_ + part), SIZE_MAX, true);
 }
 
-Result<Arrived> Exchange::Wait(Handle handle) {
+Result<Arrived> Transfers::Wait(Handle handle) {
   if (handle.index == SIZE_MAX || !items_[handle.index].transfer.has_value()) return Arrived{};
   Item& item = items_[handle.index];
   Result<Arrived> arrived = fabric_.Wait(*std::exchange(item.transfer, std::nullopt));
@@ -75,24 +75,24 @@ Result<Arrived> Exchange::Wait(Handle handle) {
   return arrived;
 }
 
-Result<void> Exchange::Expect(const Arrived& arrived, std::size_t bytes) {
+Result<void> Transfers::Expect(const Arrived& arrived, std::size_t bytes) {
   if (arrived.bytes == bytes) return {};
   return Fail(
       {Code::kInvalid, Str("rank ", arrived.from, " gave ", arrived.bytes, " bytes to rank ", fabric_.rank(),
                            ", which expected ", bytes, ": all members call the same operation with the same length")});
 }
 
-Result<void> Exchange::WaitAll() {
+Result<void> Transfers::WaitAll() {
   for (; done_ < items_.size(); ++done_) TRY(Wait({done_}));
   return {};
 }
 
-void Exchange::Release(Handle borrowed) {
+void Transfers::Release(Handle borrowed) {
   fabric_.Release(*items_[borrowed.index].lent);
   items_[borrowed.index].lent.reset();
 }
 
-Result<Exchange::Handle> Exchange::Keep(Result<Transfer> transfer, std::size_t bytes, bool borrowed) {
+Result<Transfers::Handle> Transfers::Keep(Result<Transfer> transfer, std::size_t bytes, bool borrowed) {
   if (!transfer.ok()) return Fail(std::move(transfer).error());
   Item item{.transfer = transfer.value(), .lent = {}, .bytes = bytes};
   if (borrowed) item.lent = transfer.value();
@@ -100,7 +100,7 @@ Result<Exchange::Handle> Exchange::Keep(Result<Transfer> transfer, std::size_t b
   return Handle{items_.size() - 1};
 }
 
-Error Exchange::Fail(Error error) {
+Error Transfers::Fail(Error error) {
   error = std::move(error).While(doing_);
   if (!failure_.has_value()) failure_ = error;
   return error;
