@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kConcepts = 4, kConceptRows = 15'000, kSettlingRows = 2'000;
 
 // A stream of the SEA family: label 1 when two of the columns add up to more than the concept's threshold.
-struct Stream {
+struct Sea {
   std::string name, path;
   std::size_t first_column;
   std::array<double, kConcepts> thetas;
@@ -24,15 +24,15 @@ struct Stream {
 bool Counts(std::size_t row) { return row % kConceptRows >= kSettlingRows; }
 
 // The error of the rule itself, over the rows that count.
-Result<double> NoiseFloor(base::Files& files, const Stream& stream) {
-  const std::string text = TRY(ReadText(files, stream.path));
+Result<double> NoiseFloor(base::Files& files, const Sea& sea) {
+  const std::string text = TRY(ReadText(files, sea.path));
   std::size_t row = 0, counted = 0, wrong = 0;
   for (const std::string_view line : Split(text, '\n')) {
     const auto cells = Split(line, ',');
     if (cells.size() != 4 || line.starts_with('x')) continue;
-    const double sum = std::strtod(cells[stream.first_column].data(), nullptr) +
-                       std::strtod(cells[stream.first_column + 1].data(), nullptr);
-    const bool above = sum > stream.thetas[row / kConceptRows % kConcepts];
+    const double sum =
+        std::strtod(cells[sea.first_column].data(), nullptr) + std::strtod(cells[sea.first_column + 1].data(), nullptr);
+    const bool above = sum > sea.thetas[row / kConceptRows % kConcepts];
     const bool label = Trim(cells[3]) == "1";
     if (Counts(row++)) {
       ++counted;
@@ -47,9 +47,9 @@ struct Prequential {
   double settled = 0, all = 0;
 };
 
-Result<Prequential> Learn(Context& context, const Stream& stream) {
+Result<Prequential> Learn(Context& context, const Sea& sea) {
   data::ReaderOptions reading;
-  reading.paths = {stream.path};
+  reading.paths = {sea.path};
   reading.chunk_bytes = 32;  // a row or two a block, so that progress is told row by row
   data::Description description;
   const auto reader = TRY(data::Reader::Open(context.env, reading, {}, description));
@@ -90,21 +90,21 @@ Result<void> BenchSea(Context& context) {
   generate.kind = "sea";
   generate.rows = kConcepts * kConceptRows;
   generate.drift_rows = kConceptRows;
-  std::vector<Stream> streams = {{"generated", TRY(GenerateFile(context, generate)), 0, {8, 9, 7, 9.5}}};
+  std::vector<Sea> seas = {{"generated", TRY(GenerateFile(context, generate)), 0, {8, 9, 7, 9.5}}};
   if (const auto real = FindData(context, "sea/sea.data.xz"))
-    streams.push_back({"published", *real, 1, {8, 9, 7, 9}});
+    seas.push_back({"published", *real, 1, {8, 9, 7, 9}});
   else if (!context.tiny)
     context.report.Note("the published SEA stream was NOT found (sea/sea.data.xz): only the generated one was run");
 
-  for (const Stream& stream : streams) {
-    const double floor = TRY(NoiseFloor(context.env.files, stream));
-    const Prequential error = TRY(Learn(context, stream));
+  for (const Sea& sea : seas) {
+    const double floor = TRY(NoiseFloor(context.env.files, sea));
+    const Prequential error = TRY(Learn(context, sea));
     const auto percent = [](double share) { return Spread{100 * share, 100 * share, 100 * share}; };
-    context.report.Add({Str(stream.name, ", noise floor"), percent(floor), "%", 2});
-    context.report.Add({Str(stream.name, ", error from row 2,000 of each concept on"), percent(error.settled), "%", 2,
+    context.report.Add({Str(sea.name, ", noise floor"), percent(floor), "%", 2});
+    context.report.Add({Str(sea.name, ", error from row 2,000 of each concept on"), percent(error.settled), "%", 2,
                         AtMost(100 * floor + 2)});
-    context.report.Add({Str(stream.name, ", error over all rows"), percent(error.all), "%", 2});
-    context.report.Check(Str(stream.name, ", it learned"), error.settled < floor + 0.05,
+    context.report.Add({Str(sea.name, ", error over all rows"), percent(error.all), "%", 2});
+    context.report.Check(Str(sea.name, ", it learned"), error.settled < floor + 0.05,
                          Str(Fixed(100 * (error.settled - floor), 2), " points above the floor"));
   }
   return {};

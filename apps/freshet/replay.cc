@@ -110,13 +110,13 @@ Result<void> ApplyRecipe(const base::Settings& settings, ReplayFlags& flags) {
 }
 
 // Fills what depends on the data.
-Result<void> Settle(Door& door, const base::Settings& settings, ReplayFlags& flags, const deploy::Stream& stream) {
+Result<void> Settle(Door& door, const base::Settings& settings, ReplayFlags& flags, const deploy::Feed& feed) {
   deploy::ReplayOptions& replay = flags.replay;
-  const data::Description& description = stream.description;
+  const data::Description& description = feed.description;
   flags.learning.SettleDefaults(description);
   if (flags.learning.schedule == "auto") flags.learning.schedule = "constant";
   const bool factorization = flags.learning.model == "factorization";
-  if (flags.test_rows < 0) flags.test_rows = factorization ? static_cast<std::int64_t>(stream.size() / 20) : 0;
+  if (flags.test_rows < 0) flags.test_rows = factorization ? static_cast<std::int64_t>(feed.size() / 20) : 0;
   replay.methods = TRY(Methods(flags));
   replay.course.order = TRY(deploy::ParseOrder(flags.order));
   replay.course.test_rows = static_cast<std::uint64_t>(flags.test_rows);
@@ -126,11 +126,11 @@ Result<void> Settle(Door& door, const base::Settings& settings, ReplayFlags& fla
   replay.scale_target = flags.input.scale_target;
   replay.all_answer_drift = flags.answers == "all";
   std::uint64_t& buffer = replay.deployment.schedule.max_buffer_size;
-  if (buffer == 0) buffer = std::max<std::uint64_t>(1, stream.size() / 200);
+  if (buffer == 0) buffer = std::max<std::uint64_t>(1, feed.size() / 200);
   const bool epochs_given = replay.initial_epochs > 0;
   if (!epochs_given) replay.initial_epochs = factorization ? 12 : 2;
   if (flags.tune) {
-    const deploy::Tuning tuning = TRY(deploy::Tune(replay, stream));
+    const deploy::Tuning tuning = TRY(deploy::Tune(replay, feed));
     if (!settings.Given("rate")) flags.learning.rate = tuning.rate;
     if (!settings.Given("l2")) flags.learning.l2 = tuning.l2;
     if (!epochs_given) replay.initial_epochs = tuning.initial_epochs;
@@ -195,9 +195,9 @@ std::string CurveName(const deploy::ReplayReport& report, const std::string& err
 
 std::string Epochs(int count) { return Str(count, count == 1 ? " epoch" : " epochs"); }
 
-std::string Title(const ReplayFlags& flags, const deploy::Stream& stream) {
+std::string Title(const ReplayFlags& flags, const deploy::Feed& feed) {
   const deploy::ReplayOptions& replay = flags.replay;
-  return Str(Grouped(stream.size()), " rows, ", flags.learning.model, ", ", flags.learning.optimizer, " at rate ",
+  return Str(Grouped(feed.size()), " rows, ", flags.learning.model, ", ", flags.learning.optimizer, " at rate ",
              flags.learning.rate, flags.learning.l2 > 0 ? Str(", l2 ", flags.learning.l2) : "", ", ",
              replay.course.initial == 0
                  ? "begun with nothing"
@@ -230,27 +230,27 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   data::Description description;
   const auto source = TRY(data::Open(env, flags.input, description));
   TRY(data::FindAllClasses(env, flags.input, description));
-  const deploy::Stream stream = TRY(deploy::Stream::Load(pool, *source, description, &door.stop));
-  TRY(Settle(door, settings, flags, stream));
+  const deploy::Feed feed = TRY(deploy::Feed::Load(pool, *source, description, &door.stop));
+  TRY(Settle(door, settings, flags, feed));
 
   ReplayView view(flags.quiet, door.clock, flags.replay.methods.size() * static_cast<std::size_t>(flags.replay.seeds));
   flags.replay.progress = [&](const deploy::ReplayProgress& progress) { view.Show(progress); };
   flags.replay.stop = &door.stop;
-  auto replayed = deploy::Replay(env, flags.replay, stream);
+  auto replayed = deploy::Replay(env, flags.replay, feed);
   view.Done();
   const deploy::ReplayReport report = TRY(std::move(replayed));
 
-  const std::string error_name = ErrorName(stream.description);
+  const std::string error_name = ErrorName(feed.description);
   const auto lines = Lines(report);
   if (!flags.curve.empty())
     TRY(base::WriteAtomic(door.files, flags.curve, [&](base::OutputFile& file) {
-      return file.Write(SvgChart(Title(flags, stream), lines, "rows", CurveName(report, error_name)));
+      return file.Write(SvgChart(Title(flags, feed), lines, "rows", CurveName(report, error_name)));
     }));
   const std::string json = ReplayJson(report, error_name, SettingsInForce(settings));
   if (!flags.report.empty())
     TRY(base::WriteAtomic(door.files, flags.report, [&](base::OutputFile& file) { return file.Write(json); }));
   if (flags.json) return Print(door.files, json);
-  std::string out = Str(Title(flags, stream), "\n\n", ReplayText(report, error_name));
+  std::string out = Str(Title(flags, feed), "\n\n", ReplayText(report, error_name));
   if (!flags.curve.empty()) out += Str("\n", TerminalChart(lines, "rows"), "curve  ", flags.curve, "\n");
   return Print(door.files, out);
 }

@@ -12,11 +12,11 @@ namespace freshet::deploy {
 namespace {
 
 // An error before and after a change for the worse.
-struct Stream {
+struct Law {
   std::string_view name;
   double (*draw)(base::Random& random, bool worse);
 };
-constexpr Stream kStreams[] = {
+constexpr Law kLaws[] = {
     {"0/1, 10 % to 40 %", [](base::Random& r, bool worse) { return r.Uniform() < (worse ? 0.4 : 0.1) ? 1.0 : 0.0; }},
     {"0/1, 1 % to 30 %", [](base::Random& r, bool worse) { return r.Uniform() < (worse ? 0.3 : 0.01) ? 1.0 : 0.0; }},
     {"squared, four times as large",
@@ -31,9 +31,9 @@ std::unique_ptr<DriftDetector> New(std::string_view kind) { return DriftDetector
 // Errors whose law changes now and then, in both directions.
 std::vector<double> ChangingErrors(std::uint64_t seed, int rows) {
   base::Random random(seed, "changing");
-  const Stream& stream = kStreams[random.Below(std::size(kStreams))];
+  const Law& law = kLaws[random.Below(std::size(kLaws))];
   std::vector<double> errors;
-  for (int i = 0; i < rows; ++i) errors.push_back(stream.draw(random, i / 700 % 2 == 1));
+  for (int i = 0; i < rows; ++i) errors.push_back(law.draw(random, i / 700 % 2 == 1));
   return errors;
 }
 
@@ -50,13 +50,13 @@ TEST(DriftDetector, RarelyAlarmsWhileNothingChanges) {
       {"adwin", 100'000}, {"page-hinkley", 100'000}, {"ddm", 10'000}};
   constexpr int kSeeds = 20, kRows = 10'000;
   for (const auto& [kind, rows_per_alarm] : kRowsPerAlarm)
-    for (const Stream& stream : kStreams) {
-      SCOPED_TRACE(Str(kind, ", ", stream.name));
+    for (const Law& law : kLaws) {
+      SCOPED_TRACE(Str(kind, ", ", law.name));
       int alarms = 0;
       for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
         base::Random random(seed, "steady");
         const auto detector = New(kind);
-        for (int i = 0; i < kRows; ++i) alarms += detector->Add(stream.draw(random, false)) == Drift::kDrift;
+        for (int i = 0; i < kRows; ++i) alarms += detector->Add(law.draw(random, false)) == Drift::kDrift;
       }
       EXPECT_LE(alarms, kSeeds * kRows / rows_per_alarm);
     }
@@ -72,9 +72,9 @@ TEST(DriftDetector, TellsAboutHowManyRowsCameAfterTheJump) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       base::Random random(seed, "since");
       const auto detector = New(kind);
-      for (int i = 0; i < 2000; ++i) detector->Add(kStreams[0].draw(random, false));
+      for (int i = 0; i < 2000; ++i) detector->Add(kLaws[0].draw(random, false));
       int rows = 1;
-      while (detector->Add(kStreams[0].draw(random, true)) != Drift::kDrift) ++rows;
+      while (detector->Add(kLaws[0].draw(random, true)) != Drift::kDrift) ++rows;
       ASSERT_GT(detector->since(), 0u);
       near += detector->since() <= static_cast<std::uint64_t>(rows + too_many);
     }
@@ -88,15 +88,15 @@ TEST(DriftDetector, FindsAJumpAfterTwoThousandRowsWithinAFewHundred) {
     int rows, missed;  // of 40 jumps; a false alarm just before the jump has made ddm forget what was usual
   };
   for (const auto& [kind, most_rows, most_missed] : {Bound{"adwin", 256, 0}, {"page-hinkley", 128, 0}, {"ddm", 512, 1}})
-    for (const Stream& stream : kStreams) {
-      SCOPED_TRACE(Str(kind, ", ", stream.name));
+    for (const Law& law : kLaws) {
+      SCOPED_TRACE(Str(kind, ", ", law.name));
       int missed = 0;
       for (std::uint64_t seed = 0; seed < 40; ++seed) {
         base::Random random(seed, "jump");
         const auto detector = New(kind);
-        for (int i = 0; i < 2000; ++i) detector->Add(stream.draw(random, false));
+        for (int i = 0; i < 2000; ++i) detector->Add(law.draw(random, false));
         int rows = 1;
-        while (rows <= most_rows && detector->Add(stream.draw(random, true)) != Drift::kDrift) ++rows;
+        while (rows <= most_rows && detector->Add(law.draw(random, true)) != Drift::kDrift) ++rows;
         missed += rows > most_rows;
       }
       EXPECT_LE(missed, most_missed);
@@ -105,25 +105,25 @@ TEST(DriftDetector, FindsAJumpAfterTwoThousandRowsWithinAFewHundred) {
 
 TEST(DriftDetector, SaysNothingWhenErrorsFall) {
   for (const std::string& kind : DriftDetector::Kinds())
-    for (const Stream& stream : kStreams)
+    for (const Law& law : kLaws)
       for (std::uint64_t seed = 0; seed < 10; ++seed) {
-        SCOPED_TRACE(Str(kind, ", ", stream.name, ", seed ", seed));
+        SCOPED_TRACE(Str(kind, ", ", law.name, ", seed ", seed));
         base::Random random(seed, "fall");
         const auto detector = New(kind);
-        for (int i = 0; i < 1000; ++i) detector->Add(stream.draw(random, true));
-        for (int i = 0; i < 1000; ++i) ASSERT_NE(detector->Add(stream.draw(random, false)), Drift::kDrift);
+        for (int i = 0; i < 1000; ++i) detector->Add(law.draw(random, true));
+        for (int i = 0; i < 1000; ++i) ASSERT_NE(detector->Add(law.draw(random, false)), Drift::kDrift);
       }
 }
 
 TEST(DriftDetector, ReportsOneChangeOnce) {
   for (const std::string_view kind : {"adwin", "page-hinkley"})
-    for (const Stream& stream : kStreams)
+    for (const Law& law : kLaws)
       for (std::uint64_t seed = 0; seed < 10; ++seed) {
-        SCOPED_TRACE(Str(kind, ", ", stream.name, ", seed ", seed));
+        SCOPED_TRACE(Str(kind, ", ", law.name, ", seed ", seed));
         base::Random random(seed, "once");
         const auto detector = New(kind);
         int alarms = 0;
-        for (int i = 0; i < 4000; ++i) alarms += detector->Add(stream.draw(random, i >= 2000)) == Drift::kDrift;
+        for (int i = 0; i < 4000; ++i) alarms += detector->Add(law.draw(random, i >= 2000)) == Drift::kDrift;
         EXPECT_EQ(alarms, 1);
       }
 }

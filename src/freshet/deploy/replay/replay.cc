@@ -28,20 +28,20 @@ Result<std::vector<T>> RunAll(base::Executor& executor, std::size_t count, const
 }
 
 // The runs of some seeds, appended to the report.
-Result<void> RunSeeds(const base::Env& env, ReplayOptions options, const Stream& stream, std::uint64_t seed,
+Result<void> RunSeeds(const base::Env& env, ReplayOptions options, const Feed& feed, std::uint64_t seed,
                       std::size_t seeds, ReplayReport& report) {
   optimize::HeapMemory memory;
   std::vector<Course> courses;
   for (std::size_t s = 0; s < seeds; ++s) {
     options.course.seed = seed + s;
-    courses.push_back(TRY(Course::Make(stream, options.course)));
+    courses.push_back(TRY(Course::Make(feed, options.course)));
   }
-  report.rows = stream.size();
+  report.rows = feed.size();
   report.initial = courses[0].initial();
   report.test_rows = options.course.test_rows;
   std::uint64_t& retrain_rows = options.deployment.retrain_rows;
   if (retrain_rows == 0 && options.deployment.retrain_error == 0)
-    retrain_rows = (stream.size() - courses[0].initial()) / 6 + 1;
+    retrain_rows = (feed.size() - courses[0].initial()) / 6 + 1;
   report.retrain_rows = retrain_rows;
   const auto starts = TRY(RunAll<ReplayStart>(env.executor, seeds, [&](std::size_t s) {
     return TrainStart(env, options, memory, courses[s], courses[s].initial(), seed + s);
@@ -72,7 +72,7 @@ Result<void> ReplayOptions::Validate() const {
   return {};
 }
 
-Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, const Stream& stream) {
+Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, const Feed& feed) {
   TRY(given.Validate());
   base::Mutex mutex;  // guards the progress callback
   ReplayOptions options = given;
@@ -86,7 +86,7 @@ Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& given, co
   // A few seeds at a time, so that memory does not grow with their number.
   const std::uint64_t wave = 4 * static_cast<std::uint64_t>(env.executor.width());
   for (std::uint64_t first = 0; first < seeds; first += wave)
-    TRY(RunSeeds(env, options, stream, options.seed + first, std::min(wave, seeds - first), report));
+    TRY(RunSeeds(env, options, feed, options.seed + first, std::min(wave, seeds - first), report));
   return report;
 }
 

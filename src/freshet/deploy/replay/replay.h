@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 #include "deploy/deployment.h"
-#include "deploy/replay/stream.h"
+#include "deploy/replay/feed.h"
 
 namespace freshet::deploy {
 
@@ -15,7 +15,7 @@ namespace freshet::deploy {
 struct ReplayProgress {
   Method method = Method::kStatic;
   std::uint64_t seed = 0;
-  std::size_t arrived = 0, rows = 0;  // of the stream
+  std::size_t arrived = 0, rows = 0;  // of the feed
   double error = 0;                   // mean so far
 };
 
@@ -41,7 +41,7 @@ struct ReplayOptions {
 
 // A place of a learning curve.
 struct ReplayPoint {
-  std::size_t arrived = 0;  // rows of the stream so far
+  std::size_t arrived = 0;  // rows of the feed so far
   double error = 0;         // with test rows: over those so far; without: of the arrivals since the last point
   double mean = 0;          // of all errors so far
 };
@@ -83,14 +83,14 @@ struct MethodSummary {
 };
 std::vector<MethodSummary> Summarise(const ReplayReport& report);
 
-// Sends a stream through deployments kept up to date by different methods: the experiments of "Continuous Training of
+// Sends a feed through deployments kept up to date by different methods: the experiments of "Continuous Training of
 // Large Scale Machine Learning Models", section 6. All methods of a seed begin with the same initial model, meet the
 // same arrivals in the same order and are tested on the same rows, and everything but the seconds is the same whenever
 // it is run, whatever the executor's width. A model of method static is trained once on everything; its error is that
 // over the arrivals (or the test rows) afterwards.
 //
-// Threads: the runs are spread over env's executor; blocks until all are done. Memory: each run holds the stream once.
+// Threads: the runs are spread over env's executor; blocks until all are done. Memory: each run holds the feed once.
 // Failure: kStopped after *stop; the first error of a run, in their order.
-Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& options, const Stream& stream);
+Result<ReplayReport> Replay(const base::Env& env, const ReplayOptions& options, const Feed& feed);
 
 }  // namespace freshet::deploy

@@ -12,55 +12,55 @@
 namespace freshet::deploy {
 namespace {
 
-// Dense rows whose label is the sign of a plane that turns over in the middle of the stream.
-Stream TurningPlane(std::size_t rows, bool turns = true) {
-  Stream stream;
-  stream.rows.width = 3;
-  stream.rows.ClearRows();
+// Dense rows whose label is the sign of a plane that turns over in the middle of the feed.
+Feed TurningPlane(std::size_t rows, bool turns = true) {
+  Feed feed;
+  feed.rows.width = 3;
+  feed.rows.ClearRows();
   base::Random random(3, "plane");
   for (std::size_t r = 0; r < rows; ++r) {
     float sum = 0;
     for (int f = 0; f < 3; ++f) {
       const auto x = static_cast<float>(random.Normal());
-      stream.rows.dense.Append(x + 5.0f);
+      feed.rows.dense.Append(x + 5.0f);
       sum += x;
     }
-    stream.rows.labels.Append((sum > 0) != (turns && r > rows / 2) ? 1.0f : 0.0f);
+    feed.rows.labels.Append((sum > 0) != (turns && r > rows / 2) ? 1.0f : 0.0f);
   }
-  stream.description = World().Dense().description;
-  stream.most_label = 1;
-  return stream;
+  feed.description = World().Dense().description;
+  feed.most_label = 1;
+  return feed;
 }
 
 // Ratings of users with tastes for items with the same, at random times.
-Stream Ratings(std::size_t rows, bool timed = true) {
-  Stream stream;
-  stream.rows.ClearRows();
+Feed Ratings(std::size_t rows, bool timed = true) {
+  Feed feed;
+  feed.rows.ClearRows();
   base::Random random(4, "ratings");
   for (std::size_t r = 0; r < rows; ++r) {
     const auto user = static_cast<std::uint32_t>(random.Below(40)), item = static_cast<std::uint32_t>(random.Below(60));
-    stream.rows.labels.Append(static_cast<float>(1 + user % 3 + item % 3));
+    feed.rows.labels.Append(static_cast<float>(1 + user % 3 + item % 3));
     const std::uint32_t entries[] = {user, item};
     const float values[] = {1, 1};
-    stream.rows.indices.Append(std::span(entries));
-    stream.rows.values.Append(std::span(values));
-    stream.rows.offsets.Append(static_cast<std::uint32_t>(stream.rows.indices.size()));
-    if (timed) stream.rows.times.Append(static_cast<std::int64_t>(random.Below(rows / 2)));
+    feed.rows.indices.Append(std::span(entries));
+    feed.rows.values.Append(std::span(values));
+    feed.rows.offsets.Append(static_cast<std::uint32_t>(feed.rows.indices.size()));
+    if (timed) feed.rows.times.Append(static_cast<std::int64_t>(random.Below(rows / 2)));
   }
-  stream.description = World().Ratings().description;
-  stream.least_label = 1, stream.most_label = 5;
-  return stream;
+  feed.description = World().Ratings().description;
+  feed.least_label = 1, feed.most_label = 5;
+  return feed;
 }
 
-ReplayOptions OptionsFor(const Stream& stream) {
+ReplayOptions OptionsFor(const Feed& feed) {
   ReplayOptions options;
   World world;
-  options.model = stream.ratings() ? world.Ratings().model->config() : world.Dense().model->config();
-  options.deployment.optimizer.kind = stream.ratings() ? "adaptive" : "adagrad";
+  options.model = feed.ratings() ? world.Ratings().model->config() : world.Dense().model->config();
+  options.deployment.optimizer.kind = feed.ratings() ? "adaptive" : "adagrad";
   options.deployment.optimizer.schedule.rate = 0.1;
   options.deployment.schedule.max_buffer_size = 100;
   options.deployment.retrain_epochs = options.initial_epochs = 3;
-  options.course.test_rows = stream.ratings() ? stream.size() / 20 : 0;
+  options.course.test_rows = feed.ratings() ? feed.size() / 20 : 0;
   return options;
 }
 
@@ -80,25 +80,25 @@ std::vector<double> Outcome(const ReplayReport& report) {
 }
 
 TEST(Course, ArrivalsComeByTimeAndTiesAsTheyStand) {
-  const Stream stream = Ratings(500);
-  const Course course = Course::Make(stream, {Order::kAuto, 0, 0.1, 1}).value();
+  const Feed feed = Ratings(500);
+  const Course course = Course::Make(feed, {Order::kAuto, 0, 0.1, 1}).value();
   data::Rows rows;
   rows.ClearRows();
   for (std::size_t arrival = 0; arrival < course.size(); ++arrival) course.Append(arrival, rows);
   std::vector<std::pair<std::int64_t, float>> expected;
-  for (std::size_t r = 0; r < stream.size(); ++r) expected.emplace_back(stream.rows.times[r], stream.rows.labels[r]);
+  for (std::size_t r = 0; r < feed.size(); ++r) expected.emplace_back(feed.rows.times[r], feed.rows.labels[r]);
   std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t r = 0; r < stream.size(); ++r) {
+  for (std::size_t r = 0; r < feed.size(); ++r) {
     ASSERT_EQ(rows.times[r], expected[r].first);
     ASSERT_EQ(rows.labels[r], expected[r].second);
   }
 }
 
 TEST(Course, UsersAreNumberedAsTheyAreFirstTrainedOnAndTestRowsNeverBringOne) {
-  const Stream stream = Ratings(300);
+  const Feed feed = Ratings(300);
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
-    const Course course = Course::Make(stream, {Order::kAuto, 100, 0.1, seed}).value();
+    const Course course = Course::Make(feed, {Order::kAuto, 100, 0.1, seed}).value();
     std::uint32_t next[2] = {0, 0};
     std::size_t tested = 0;
     std::set<std::uint32_t> known[2], met_in_tests[2];
@@ -126,7 +126,7 @@ TEST(Course, UsersAreNumberedAsTheyAreFirstTrainedOnAndTestRowsNeverBringOne) {
 }
 
 TEST(Course, RefusesWhatCannotBeReplayed) {
-  const Stream untimed = Ratings(100, false), few = Ratings(5);
+  const Feed untimed = Ratings(100, false), few = Ratings(5);
   EXPECT_EQ(Course::Make(untimed, {Order::kTime, 0, 0.1, 1}).error().code, Code::kInvalid);
   EXPECT_EQ(Course::Make(untimed, {Order::kFile, 100, 0.1, 1}).error().code, Code::kInvalid);
   EXPECT_EQ(Course::Make(untimed, {Order::kFile, 0, 1, 1}).error().code, Code::kInvalid);
@@ -135,27 +135,27 @@ TEST(Course, RefusesWhatCannotBeReplayed) {
 
 TEST(Replay, IsTheSameEveryTimeAndForAnyNumberOfThreads) {
   for (const bool ratings : {false, true}) {
-    const Stream stream = ratings ? Ratings(1200) : TurningPlane(1200);
-    ReplayOptions options = OptionsFor(stream);
+    const Feed feed = ratings ? Ratings(1200) : TurningPlane(1200);
+    ReplayOptions options = OptionsFor(feed);
     options.seeds = 2;
     World world;
-    const auto alone = Outcome(Replay(world.env, options, stream).value());
+    const auto alone = Outcome(Replay(world.env, options, feed).value());
     base::ThreadPool pool(3);
     const base::Env env{world.files, world.clock, world.log, pool, world.faults};
-    EXPECT_EQ(alone, Outcome(Replay(env, options, stream).value()));
+    EXPECT_EQ(alone, Outcome(Replay(env, options, feed).value()));
     options.seed = 5;
-    EXPECT_NE(alone, Outcome(Replay(world.env, options, stream).value()));
+    EXPECT_NE(alone, Outcome(Replay(world.env, options, feed).value()));
   }
 }
 
 TEST(Replay, CountsTheStepsOfTrainingAndNotThoseOfArrivals) {
-  const Stream stream = TurningPlane(1000, false);
-  ReplayOptions options = OptionsFor(stream);
+  const Feed feed = TurningPlane(1000, false);
+  ReplayOptions options = OptionsFor(feed);
   options.deployment.drift = "none";
   options.deployment.retrain_rows = 300;
   options.deployment.data.rate.rate = 0;
   World world;
-  const ReplayReport report = Replay(world.env, options, stream).value();
+  const ReplayReport report = Replay(world.env, options, feed).value();
   EXPECT_EQ(report.initial, 100u);
   EXPECT_EQ(RunOf(report, Method::kBaseline).steps, 300u);
   EXPECT_EQ(RunOf(report, Method::kBaselinePlus).steps, 300u);
@@ -174,19 +174,19 @@ TEST(Replay, RefusesAModelThatIsNeverWrong) {
 }
 
 TEST(Replay, RetrainsFiveTimesUnlessTold) {
-  const Stream stream = TurningPlane(1000, false);
-  ReplayOptions options = OptionsFor(stream);
+  const Feed feed = TurningPlane(1000, false);
+  ReplayOptions options = OptionsFor(feed);
   options.methods = {Method::kVelox};
   World world;
-  const ReplayReport report = Replay(world.env, options, stream).value();
+  const ReplayReport report = Replay(world.env, options, feed).value();
   EXPECT_EQ(report.retrain_rows, 151u);  // a sixth would come when nothing is left to predict
   EXPECT_EQ(report.runs[0].iterations, 5u);
 }
 
 TEST(Replay, WhoLearnsFollowsATurnAndWhoDoesNotStaysWrong) {
-  const Stream stream = TurningPlane(4000);
+  const Feed feed = TurningPlane(4000);
   World world;
-  const ReplayReport report = Replay(world.env, OptionsFor(stream), stream).value();
+  const ReplayReport report = Replay(world.env, OptionsFor(feed), feed).value();
   EXPECT_GT(RunOf(report, Method::kBaseline).final_error, 0.9);
   EXPECT_LT(RunOf(report, Method::kBaselinePlus).final_error, RunOf(report, Method::kBaseline).final_error / 2);
   EXPECT_LT(RunOf(report, Method::kContinuous).final_error, 0.3);
@@ -195,14 +195,14 @@ TEST(Replay, WhoLearnsFollowsATurnAndWhoDoesNotStaysWrong) {
 }
 
 TEST(Replay, PrequentialErrorsAreThoseOfAPlainLoop) {
-  const Stream stream = TurningPlane(600, false);
-  ReplayOptions options = OptionsFor(stream);
+  const Feed feed = TurningPlane(600, false);
+  ReplayOptions options = OptionsFor(feed);
   options.methods = {Method::kBaselinePlus};
   World world;
-  const ReplayReport report = Replay(world.env, options, stream).value();
+  const ReplayReport report = Replay(world.env, options, feed).value();
 
   const auto model = model::Model::Make(options.model).value();
-  const Course course = Course::Make(stream, {Order::kFile, 0, 0.1, 1}).value();
+  const Course course = Course::Make(feed, {Order::kFile, 0, 0.1, 1}).value();
   data::Moments moments(3);
   data::Rows rows;
   rows.width = 3;
@@ -229,12 +229,12 @@ TEST(Replay, PrequentialErrorsAreThoseOfAPlainLoop) {
 }
 
 TEST(Replay, AMoreOftenTestedModelHasTheSameFinalError) {
-  const Stream stream = Ratings(2000);
-  ReplayOptions options = OptionsFor(stream);
+  const Feed feed = Ratings(2000);
+  ReplayOptions options = OptionsFor(feed);
   World world;
-  const ReplayReport every = Replay(world.env, options, stream).value();
+  const ReplayReport every = Replay(world.env, options, feed).value();
   options.test_every = 10;
-  const ReplayReport seldom = Replay(world.env, options, stream).value();
+  const ReplayReport seldom = Replay(world.env, options, feed).value();
   for (std::size_t i = 0; i < every.runs.size(); ++i) {
     EXPECT_EQ(every.runs[i].final_error, seldom.runs[i].final_error);
     EXPECT_NEAR(every.runs[i].mean_error, seldom.runs[i].mean_error, 0.05);
@@ -262,10 +262,10 @@ TEST(Replay, SumsUpSeedBySeed) {
 
 TEST(Tune, FindsARateWhenTheGivenOneIsFarOffAndIsTheSameEveryTime) {
   for (const bool ratings : {false, true}) {
-    const Stream stream = ratings ? Ratings(3000) : TurningPlane(3000, false);
-    ReplayOptions options = OptionsFor(stream);
+    const Feed feed = ratings ? Ratings(3000) : TurningPlane(3000, false);
+    ReplayOptions options = OptionsFor(feed);
     options.deployment.optimizer.schedule.rate = 0.001;
-    const Tuning tuning = Tune(options, stream).value(), again = Tune(options, stream).value();
+    const Tuning tuning = Tune(options, feed).value(), again = Tune(options, feed).value();
     EXPECT_GT(tuning.rate, 0.01);
     EXPECT_EQ(tuning.rate, again.rate);
     EXPECT_EQ(tuning.loss, again.loss);
@@ -274,29 +274,29 @@ TEST(Tune, FindsARateWhenTheGivenOneIsFarOffAndIsTheSameEveryTime) {
     options.deployment.optimizer.schedule.rate = tuning.rate;
     options.deployment.optimizer.l2 = tuning.l2;
     World world;
-    const ReplayReport tuned = Replay(world.env, options, stream).value();
+    const ReplayReport tuned = Replay(world.env, options, feed).value();
     options.deployment.optimizer.schedule.rate = 0.001;
-    const ReplayReport given = Replay(world.env, options, stream).value();
+    const ReplayReport given = Replay(world.env, options, feed).value();
     EXPECT_LT(RunOf(tuned, Method::kBaselinePlus).mean_error, RunOf(given, Method::kBaselinePlus).mean_error);
   }
 }
 
 TEST(Tune, SeesNothingBeyondTheInitialPart) {
-  Stream stream = TurningPlane(2000, false);
-  const ReplayOptions options = OptionsFor(stream);
-  const Tuning before = Tune(options, stream).value();
-  for (std::size_t r = 200; r < 2000; ++r) stream.rows.labels[r] = 1 - stream.rows.labels[r];
-  EXPECT_EQ(Tune(options, stream).value().loss, before.loss);
+  Feed feed = TurningPlane(2000, false);
+  const ReplayOptions options = OptionsFor(feed);
+  const Tuning before = Tune(options, feed).value();
+  for (std::size_t r = 200; r < 2000; ++r) feed.rows.labels[r] = 1 - feed.rows.labels[r];
+  EXPECT_EQ(Tune(options, feed).value().loss, before.loss);
 }
 
 TEST(Replay, StopsWhenAsked) {
-  const Stream stream = TurningPlane(500);
-  ReplayOptions options = OptionsFor(stream);
+  const Feed feed = TurningPlane(500);
+  ReplayOptions options = OptionsFor(feed);
   std::atomic<bool> stop{false};
   options.stop = &stop;
   options.progress = [&](const ReplayProgress&) { stop = true; };
   World world;
-  EXPECT_EQ(Replay(world.env, options, stream).error().code, Code::kStopped);
+  EXPECT_EQ(Replay(world.env, options, feed).error().code, Code::kStopped);
 }
 
 }  // namespace

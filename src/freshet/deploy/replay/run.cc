@@ -16,9 +16,9 @@ Result<void> GoOn(const ReplayOptions& options) {
   return {};
 }
 
-std::optional<std::pair<float, float>> ClipOf(const Stream& stream) {
-  if (!stream.ratings()) return std::nullopt;
-  return std::pair(stream.least_label, stream.most_label);
+std::optional<std::pair<float, float>> ClipOf(const Feed& feed) {
+  if (!feed.ratings()) return std::nullopt;
+  return std::pair(feed.least_label, feed.most_label);
 }
 
 // Rows hold numbers already, so that nobody needs the names.
@@ -27,16 +27,16 @@ data::Description Nameless(data::Description description) {
   return description;
 }
 
-data::Rows EmptyRows(const Stream& stream) {
+data::Rows EmptyRows(const Feed& feed) {
   data::Rows rows;
-  rows.width = stream.rows.width;
+  rows.width = feed.rows.width;
   rows.ClearRows();
   return rows;
 }
 
 // Of what the model begins with; where that is nothing, of what comes.
 data::Target TargetOf(const Course& course, std::span<const std::uint64_t> arrivals) {
-  data::Rows rows = EmptyRows(course.stream());
+  data::Rows rows = EmptyRows(course.feed());
   for (const std::uint64_t arrival : arrivals) course.Append(arrival, rows);
   const auto labels = rows.labels.span();
   return labels.empty() ? data::Target::Moving() : data::Target::Of({labels.begin(), labels.end()});
@@ -82,23 +82,22 @@ class Run {
 
  private:
   Result<void> Open(const ReplayStart& start) {
-    const Stream& stream = course_.stream();
+    const Feed& feed = course_.feed();
     DeploymentOptions options = options_.deployment;
     options.directory = "";
     options.method = run_.method;
     options.seed = options.data.seed = run_.seed;
     options.data.remembered_ids = 1;
-    if (const auto clip = ClipOf(stream)) options.clip = *clip;
+    if (const auto clip = ClipOf(feed)) options.clip = *clip;
     if (run_.method != Method::kContinuous && !options_.all_answer_drift)
       options.drift_keep = 1, options.drift_forget = false;
     auto model = TRY(ModelFor(options_, run_.seed));
     auto parameters = TRY(model->NewParameters(memory_));
     auto state = TRY(State::Make(*model, options.optimizer, memory_, start.state->moments));
     TRY(state->CopyFrom(*start.state));
-    deployment_ =
-        TRY(Deployment::Open(env_, options, runtime_, memory_,
-                             {std::move(model), std::move(parameters), Nameless(stream.description), {}}, {}));
-    data::Rows past = EmptyRows(stream);
+    deployment_ = TRY(Deployment::Open(env_, options, runtime_, memory_,
+                                       {std::move(model), std::move(parameters), Nameless(feed.description), {}}, {}));
+    data::Rows past = EmptyRows(feed);
     TRY(course_.Read(course_.Trained(0, course_.initial()), past));
     return deployment_->BeginWith(std::move(state), past);
   }
@@ -112,7 +111,7 @@ class Run {
   }
 
   void Send(std::size_t arrival) {
-    data::Rows rows = EmptyRows(course_.stream());
+    data::Rows rows = EmptyRows(course_.feed());
     course_.Append(arrival, rows);
     deployment_->PostLearn(std::move(rows), {}, {}, [](const Result<LearnReply>& reply) { CHECK(reply.ok()); });
     deployment_->Settle();
@@ -179,11 +178,11 @@ Result<ReplayStart> NewStart(const ReplayOptions& options, optimize::Memory& mem
                              std::span<const std::uint64_t> rows, std::uint64_t seed) {
   ReplayStart start;
   start.model = TRY(ModelFor(options, seed));
-  const data::Description& description = course.stream().description;
+  const data::Description& description = course.feed().description;
   data::Moments moments;
   if (description.standardise) {
     moments = data::Moments(description.moments.columns());
-    data::Rows one = EmptyRows(course.stream());
+    data::Rows one = EmptyRows(course.feed());
     for (const std::uint64_t arrival : rows) {
       one.ClearRows();
       course.Append(arrival, one);
@@ -214,10 +213,10 @@ Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& option
 
 TestSet::TestSet(const Course& course, const ReplayOptions& options)
     : course_(course),
-      task_(course.stream().description.labels.kind),
-      clip_(ClipOf(course.stream())),
-      rows_(EmptyRows(course.stream())),
-      standardised_(EmptyRows(course.stream())) {}
+      task_(course.feed().description.labels.kind),
+      clip_(ClipOf(course.feed())),
+      rows_(EmptyRows(course.feed())),
+      standardised_(EmptyRows(course.feed())) {}
 
 void TestSet::Add(std::size_t arrival) { course_.Append(arrival, rows_); }
 

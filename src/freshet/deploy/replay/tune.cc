@@ -55,7 +55,7 @@ class Trial {
   Trial(const ReplayOptions& options, const Course& course)
       : options_(&options), course_(&course), memory_(std::make_unique<optimize::HeapMemory>()) {}
   Result<void> Read(const Numbers& rows) {
-    rows_.width = course_->stream().rows.width;
+    rows_.width = course_->feed().rows.width;
     rows_.ClearRows();
     return course_->Read(rows, rows_);
   }
@@ -192,13 +192,13 @@ class Tuner {
 
 }  // namespace
 
-Result<Tuning> Tune(const ReplayOptions& options, const Stream& stream) {
+Result<Tuning> Tune(const ReplayOptions& options, const Feed& feed) {
   TRY(options.Validate());
   if (options.course.initial == 0)
     return Error{Code::kInvalid, "--tune looks at the initial part of the rows, of which --initial 0 leaves none"};
   Course::Options course_options = options.course;
   course_options.seed = options.seed;
-  const Course course = TRY(Course::Make(stream, course_options));
+  const Course course = TRY(Course::Make(feed, course_options));
   return Tuner(options, course).Go();
 }
 

@@ -4,7 +4,7 @@
 
 namespace freshet::deploy {
 
-// What suits a stream, judged by its initial part alone, so that nothing of what arrives later is known.
+// What suits a feed, judged by its initial part alone, so that nothing of what arrives later is known.
 struct Tuning {
   double rate = 0;         // the best
   double l2 = 0;           // the strongest within 0.2 % of the best
@@ -19,6 +19,6 @@ struct Tuning {
 // the replay.
 //
 // Threads: the caller's. Failure: kStopped after *stop.
-Result<Tuning> Tune(const ReplayOptions& options, const Stream& stream);
+Result<Tuning> Tune(const ReplayOptions& options, const Feed& feed);
 
 }  // namespace freshet::deploy

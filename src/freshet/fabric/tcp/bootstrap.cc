@@ -65,9 +65,9 @@ Result<void> Bootstrap::RunFirst() {
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, 1));
   const std::string table = Table();
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].stream, table, deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].conduit, table, deadline_));
   TRY(HearFromAll());
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].stream, "!", deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].conduit, "!", deadline_));
   return {};
 }
 
@@ -78,21 +78,21 @@ Result<void> Bootstrap::RunOther() {
     links_[static_cast<std::size_t>(rank)] = TRY(DialUntilThere(rank, table[static_cast<std::size_t>(rank)]));
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, options_.rank + 1));
-  TRY(SendAll(links_[0].stream, "!", deadline_));
-  TRY(ReceiveAll(links_[0].stream, 1, deadline_).While("rank 0 waits for the others"));
+  TRY(SendAll(links_[0].conduit, "!", deadline_));
+  TRY(ReceiveAll(links_[0].conduit, 1, deadline_).While("rank 0 waits for the others"));
   return {};
 }
 
 // All at once, since one that dies keeps the others from ever being ready.
 Result<void> Bootstrap::HearFromAll() {
   std::vector<pollfd> unheard;
-  for (const Link& link : links_) unheard.push_back({.fd = link.stream.socket(), .events = POLLIN, .revents = 0});
+  for (const Link& link : links_) unheard.push_back({.fd = link.conduit.socket(), .events = POLLIN, .revents = 0});
   while (std::any_of(unheard.begin(), unheard.end(), [](const pollfd& entry) { return entry.fd >= 0; })) {
     if (deadline_.Passed()) return Error{Code::kTimeout, "the members did not reach each other in time"};
     Await(unheard, clock_, deadline_.Next());
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       if (unheard[rank].fd < 0 || unheard[rank].revents == 0) continue;
-      TRY(ReceiveAll(links_[rank].stream, 1, deadline_)
+      TRY(ReceiveAll(links_[rank].conduit, 1, deadline_)
               .While(Str("rank ", rank, " (", links_[rank].place.host, ") joins")));
       unheard[rank].fd = -1;
     }
@@ -104,7 +104,7 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
   const auto place = [&](int rank) -> Link& { return links_[static_cast<std::size_t>(rank)]; };
   const auto wanted = [&](int rank) -> std::string {
     if (rank < first) return Str("rank ", rank, " is to be dialled, not let in");
-    if (place(rank).stream.open()) return Str("there is a rank ", rank, " already, at ", place(rank).place.host);
+    if (place(rank).conduit.open()) return Str("there is a rank ", rank, " already, at ", place(rank).place.host);
     return "";
   };
   const auto enter = [&](int rank, Link link) { place(rank) = std::move(link); };
@@ -115,10 +115,10 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
                                        Mismatch(door.mismatched(), options_.tls))};
     std::vector<int> watched;
     for (const Link& link : links_)
-      if (link.stream.open()) watched.push_back(link.stream.socket());
+      if (link.conduit.open()) watched.push_back(link.conduit.socket());
     door.Turn(deadline_.Next(), wanted, enter, watched);
     for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-      if (links_[rank].stream.open() && Closed(links_[rank].stream))
+      if (links_[rank].conduit.open() && Closed(links_[rank].conduit))
         return Error{Code::kPeerLost,
                      Str("rank ", rank, " (", links_[rank].place.host, ") left before all were there")};
     }
@@ -130,7 +130,7 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
 std::string Bootstrap::MissingFrom(int first) const {
   std::string missing;
   for (int rank = first; rank < options_.size; ++rank)
-    if (!links_[static_cast<std::size_t>(rank)].stream.open()) missing += Str(missing.empty() ? "rank " : ", ", rank);
+    if (!links_[static_cast<std::size_t>(rank)].conduit.open()) missing += Str(missing.empty() ? "rank " : ", ", rank);
   return missing;
 }
 
@@ -142,41 +142,41 @@ Result<Link> Bootstrap::DialUntilThere(int rank, const Address& address) {
     auto socket = Connect(address, deadline_);
     Error error{Code::kIo, ""};
     if (socket.ok()) {
-      auto link = Greet(rank, Stream(std::move(socket).value(), tls_, TlsSession::Side::kDials));
+      auto link = Greet(rank, Conduit(std::move(socket).value(), tls_, TlsSession::Side::kDials));
       if (link.ok()) return link;
       error = std::move(link).error();
     } else {
       error = std::move(socket).error();
     }
     if (error.code != Code::kIo && error.code != Code::kNotFound) return std::move(error).While(doing());
-    if (rank > 0 && Closed(links_[0].stream)) return Error{Code::kPeerLost, "rank 0 has gone"}.While(doing());
+    if (rank > 0 && Closed(links_[0].conduit)) return Error{Code::kPeerLost, "rank 0 has gone"}.While(doing());
     if (deadline_.Passed()) return Error{Code::kTimeout, error.text}.While(doing());
     clock_.Sleep(kRetry);
   }
 }
 
-Result<Link> Bootstrap::Greet(int rank, Stream stream) {
-  Tune(stream);
+Result<Link> Bootstrap::Greet(int rank, Conduit conduit) {
+  Tune(conduit);
   if (rank == 0) {  // where we reach rank 0 from is where the others can reach us
-    place_.address = options_.bind_address.empty() ? LocalAddress(stream.socket()).host : options_.bind_address;
+    place_.address = options_.bind_address.empty() ? LocalAddress(conduit.socket()).host : options_.bind_address;
     listener_ = TRY(Listen({place_.address, 0}));
     place_.port = LocalAddress(listener_.get()).port;
   }
-  const Stream* watched = rank > 0 ? &links_[0].stream : nullptr;
-  TRY(ShakeHands(stream, deadline_, watched));
+  const Conduit* watched = rank > 0 ? &links_[0].conduit : nullptr;
+  TRY(ShakeHands(conduit, deadline_, watched));
   Dialing dialing(group_, rank, NewNonce());
-  TRY(SendAll(stream, dialing.Hello(), deadline_));
-  const std::string challenge = TRY(ReceiveAll(stream, kChallengeBytes, deadline_, watched));
-  TRY(SendAll(stream, TRY(dialing.Prove(challenge, place_)), deadline_));
-  std::string sealed = TRY(ReceiveAll(stream, kSealBytes, deadline_, watched));
-  sealed += TRY(ReceiveAll(stream, TRY(SealedBytes(sealed)), deadline_, watched));
+  TRY(SendAll(conduit, dialing.Hello(), deadline_));
+  const std::string challenge = TRY(ReceiveAll(conduit, kChallengeBytes, deadline_, watched));
+  TRY(SendAll(conduit, TRY(dialing.Prove(challenge, place_)), deadline_));
+  std::string sealed = TRY(ReceiveAll(conduit, kSealBytes, deadline_, watched));
+  sealed += TRY(ReceiveAll(conduit, TRY(SealedBytes(sealed)), deadline_, watched));
   const Dialing::Welcome welcome = TRY(dialing.Welcomed(sealed));
-  Link link{.stream = std::move(stream), .place = welcome.place, .shared = nullptr};
+  Link link{.conduit = std::move(conduit), .place = welcome.place, .shared = nullptr};
   if (welcome.offer.bytes > 0 && options_.shared_memory) {
     auto opened = SharedMemory::Open(welcome.offer);
     if (opened.ok()) link.shared = std::move(opened).value();
   }
-  TRY(SendAll(link.stream, dialing.Join(link.shared != nullptr), deadline_));
+  TRY(SendAll(link.conduit, dialing.Join(link.shared != nullptr), deadline_));
   return link;
 }
 
@@ -187,7 +187,7 @@ std::string Bootstrap::Table() const {
 }
 
 Result<std::vector<Address>> Bootstrap::ReceiveTable() {
-  Stream& first = links_[0].stream;
+  Conduit& first = links_[0].conduit;
   const std::string head = TRY(ReceiveAll(first, kTableHeadBytes, deadline_).While("waiting for the list of members"));
   return DecodeTable(TRY(ReceiveAll(first, TRY(TableBytes(head, links_.size())), deadline_)), links_.size());
 }

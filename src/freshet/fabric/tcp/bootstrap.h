@@ -34,7 +34,7 @@ class Bootstrap {
   Result<void> LetIn(Door& door,
                      int first);  // until every rank from `first` on is there
   Result<Link> DialUntilThere(int rank, const Address& address);
-  Result<Link> Greet(int rank, Stream stream);
+  Result<Link> Greet(int rank, Conduit conduit);
   Result<std::vector<Address>> ReceiveTable();
   std::string Table() const;
   std::string MissingFrom(int first) const;

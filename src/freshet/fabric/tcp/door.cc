@@ -32,7 +32,7 @@ void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>
   std::vector<pollfd> polled{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
   for (const int socket : watched) polled.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
   for (const Guest& guest : guests_) {
-    polled.push_back({.fd = guest.stream.socket(), .events = POLLIN, .revents = 0});
+    polled.push_back({.fd = guest.conduit.socket(), .events = POLLIN, .revents = 0});
     end = std::min(end, guest.deadline.Next());
   }
   if (guests_.size() == kGuests) {  // those outside would wake us at once, and could not come in
@@ -45,8 +45,8 @@ void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>
     while (heard.ok() && heard.value() && !guest->in) heard = Hear(*guest, wanted);
     const bool leaves = !heard.ok() || guest->deadline.Passed();
     if (guest->in) {
-      Tune(guest->stream);
-      entered(guest->rank, Link{std::move(guest->stream), std::move(guest->place), std::move(guest->shared)});
+      Tune(guest->conduit);
+      entered(guest->rank, Link{std::move(guest->conduit), std::move(guest->place), std::move(guest->shared)});
     } else if (leaves) {
       ++strangers_;
     }
@@ -59,8 +59,8 @@ void Door::AcceptAll() {
   for (std::size_t i = 0; i < kGuests && MakeRoom(); ++i) {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;
-    Stream stream(std::move(socket), settings_.tls, TlsSession::Side::kAccepts);
-    guests_.emplace_back(std::move(stream), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
+    Conduit conduit(std::move(socket), settings_.tls, TlsSession::Side::kAccepts);
+    guests_.emplace_back(std::move(conduit), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
   }
 }
 
@@ -90,7 +90,7 @@ Result<std::size_t> Door::Expected(const Guest& guest) {
 Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wanted) {
   if (guest.stage == Stage::kKnock) return HearKnock(guest);
   if (guest.stage == Stage::kTls) {
-    const bool done = TRY(guest.stream.Handshake());
+    const bool done = TRY(guest.conduit.Handshake());
     if (done) guest.stage = Stage::kHello;
     return done;
   }
@@ -98,7 +98,7 @@ Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wan
   if (guest.said.size() < expected) {
     char bytes[kSealBytes + kBodyBytes];
     const iovec part{bytes, expected - guest.said.size()};
-    const std::size_t count = TRY(guest.stream.Read({&part, 1}));
+    const std::size_t count = TRY(guest.conduit.Read({&part, 1}));
     guest.said.append(bytes, count);
     return count > 0;
   }
@@ -106,7 +106,7 @@ Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wan
   guest.said.clear();
   // A few hundred bytes: they fit into the socket of whoever plays by the rules.
   const iovec part{const_cast<char*>(answer.data()), answer.size()};
-  if (TRY(guest.stream.Write({&part, 1})) != answer.size() || guest.stream.unwritten())
+  if (TRY(guest.conduit.Write({&part, 1})) != answer.size() || guest.conduit.unwritten())
     return Error{Code::kIo, "it does not listen"};
   if (guest.refused) return Error{Code::kInvalid, "it was refused"};
   return true;
@@ -116,19 +116,19 @@ Result<bool> Door::Hear(Guest& guest, const std::function<std::string(int)>& wan
 // which of them this is.
 Result<bool> Door::HearKnock(Guest& guest) {
   char first = 0;
-  const ssize_t count = ::recv(guest.stream.socket(), &first, 1, MSG_PEEK);
+  const ssize_t count = ::recv(guest.conduit.socket(), &first, 1, MSG_PEEK);
   if (count == 0) return Error{Code::kIo, "it left"};
   if (count < 0 && errno != EAGAIN && errno != EINTR) return Error{Code::kIo, std::strerror(errno)};
   if (count < 0) return false;
-  if (guest.stream.encrypted() ? BeginsHello(first) : BeginsTls(first)) {
+  if (guest.conduit.encrypted() ? BeginsHello(first) : BeginsTls(first)) {
     ++mismatched_;
-    const std::string answer = guest.stream.encrypted() ? WantsTls() : WantsNoTls();
+    const std::string answer = guest.conduit.encrypted() ? WantsTls() : WantsNoTls();
     char heard[kHandshakeBytes];  // what is left unread would make the system throw our answer away
-    (void)!::recv(guest.stream.socket(), heard, sizeof heard, 0);
-    (void)!::send(guest.stream.socket(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    (void)!::recv(guest.conduit.socket(), heard, sizeof heard, 0);
+    (void)!::send(guest.conduit.socket(), answer.data(), answer.size(), MSG_NOSIGNAL);
     return Error{Code::kInvalid, "one of us has TLS, the other has not"};
   }
-  guest.stage = guest.stream.encrypted() ? Stage::kTls : Stage::kHello;
+  guest.stage = guest.conduit.encrypted() ? Stage::kTls : Stage::kHello;
   return true;
 }
 

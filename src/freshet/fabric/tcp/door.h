@@ -17,7 +17,7 @@ namespace freshet::fabric::tcp {
 
 // A connection to a member that has proven itself.
 struct Link {
-  Stream stream;
+  Conduit conduit;
   Place place;
   std::unique_ptr<SharedMemory> shared;  // none: everything goes through the socket
 };
@@ -54,9 +54,9 @@ class Door {
  private:
   enum class Stage { kKnock, kTls, kHello, kProof, kJoined };
   struct Guest {
-    Guest(Stream its, const Group& group, Deadline until, Deadline till)
-        : stream(std::move(its)), accepting(group, NewNonce()), deadline(until), courtesy(till) {}
-    Stream stream;
+    Guest(Conduit its, const Group& group, Deadline until, Deadline till)
+        : conduit(std::move(its)), accepting(group, NewNonce()), deadline(until), courtesy(till) {}
+    Conduit conduit;
     Accepting accepting;
     Deadline deadline;
     Deadline courtesy;

@@ -24,7 +24,7 @@ class HostilePeer : public ::testing::Test {
     options.size = 2;
     options.max_message_bytes = kMost;
     std::vector<Link> links(2);
-    links[1].stream = Stream(Descriptor(ends[0]));
+    links[1].conduit = Conduit(Descriptor(ends[0]));
     links[1].shared = SharedMemory::Open(memory_->offer()).value();
     engine_.emplace(options, std::move(links), clock_);
     receive_ = engine_->StartReceive(Operation::Kind::kReceive, 1, 1, Landing(std::span(room_))).value();

@@ -22,10 +22,10 @@ constexpr std::size_t kBehindBytes = 4096;  // read behind a piece that goes to 
 Peer::Peer(int rank, Link link, Settings settings)
     : rank_(rank),
       place_(std::move(link.place)),
-      settings_{settings.generation, settings.checksum && !link.stream.encrypted()},
+      settings_{settings.generation, settings.checksum && !link.conduit.encrypted()},
       shared_(std::move(link.shared)),
-      stream_(std::move(link.stream)),
-      staging_(stream_.open() ? kStagingBytes : 0) {
+      conduit_(std::move(link.conduit)),
+      staging_(conduit_.open() ? kStagingBytes : 0) {
   if (shared_ != nullptr) lane_.emplace(*shared_);
 }
 
@@ -66,9 +66,9 @@ void Peer::PushNextPiece() {
 }
 
 void Peer::Flush(FrameHandler& handler) {
-  while (!broken_ && stream_.open()) {
+  while (!broken_ && conduit_.open()) {
     if (queue_.empty() && !bulk_.empty()) PushNextPiece();
-    if (queue_.empty() && !stream_.unwritten()) return;
+    if (queue_.empty() && !conduit_.unwritten()) return;
     iovec parts[2 * kGather];
     std::size_t count = 0, skip = sent_, total = 0;
     for (std::size_t i = 0; i < queue_.size() && i < kGather; ++i) {
@@ -80,11 +80,11 @@ void Peer::Flush(FrameHandler& handler) {
         total += part.size() - skipped;
       }
     }
-    const Result<std::size_t> sent = stream_.Write({parts, count});
+    const Result<std::size_t> sent = conduit_.Write({parts, count});
     broken_ = !sent.ok();
     if (broken_) return;
     Sent(sent.value(), handler);
-    if (sent.value() < total || stream_.unwritten()) return;
+    if (sent.value() < total || conduit_.unwritten()) return;
   }
 }
 
@@ -118,7 +118,7 @@ Result<std::size_t> Peer::Receive(std::span<std::byte> direct) {
   }
   const std::size_t behind = std::min(staging_.size() - end_, direct.empty() ? staging_.size() : kBehindBytes);
   iovec parts[2] = {{direct.data(), direct.size()}, {staging_.data() + end_, behind}};
-  const std::size_t got = TRY(stream_.Read(std::span(parts).subspan(direct.empty() ? 1 : 0)));
+  const std::size_t got = TRY(conduit_.Read(std::span(parts).subspan(direct.empty() ? 1 : 0)));
   if (got == 0) return got;
   heard = true;
   received_ += got;
@@ -209,7 +209,7 @@ Result<void> Peer::CheckPayload(const Header& header, std::uint32_t crc) const {
 }
 
 Result<bool> Peer::TurnLane(FrameHandler& handler) {
-  if (!lane_.has_value() || !stream_.open()) return false;
+  if (!lane_.has_value() || !conduit_.open()) return false;
   const bool moved = TRY(lane_->Turn(*this, handler));
   if (!moved) return false;
   heard = true;

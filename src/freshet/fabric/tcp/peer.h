@@ -47,10 +47,10 @@ class Peer {
   int rank() const { return rank_; }
   const std::string& host() const { return place_.host; }
   const Place& place() const { return place_; }
-  int socket() const { return stream_.socket(); }
-  bool open() const { return stream_.open(); }
+  int socket() const { return conduit_.socket(); }
+  bool open() const { return conduit_.open(); }
   bool shares_memory() const { return lane_.has_value(); }
-  void Close() { stream_.Close(); }
+  void Close() { conduit_.Close(); }
 
   // Queues a frame. Its payload belongs to the operation, which is over when all its bytes have gone; `text` is kept.
   void Send(Header header, std::span<const std::byte> payload = {}, Operation* operation = nullptr);
@@ -60,22 +60,22 @@ class Peer {
 
   // Writes until the socket is full; Blocked() tells whether something is left.
   void Flush(FrameHandler& handler);
-  bool Blocked() const { return (!queue_.empty() || stream_.unwritten()) && !broken_; }
-  bool Idle() const { return queue_.empty() && bulk_.empty() && !stream_.unwritten(); }
+  bool Blocked() const { return (!queue_.empty() || conduit_.unwritten()) && !broken_; }
+  bool Idle() const { return queue_.empty() && bulk_.empty() && !conduit_.unwritten(); }
   // Reads what is there, within bounds; true when something was.
   Result<bool> Read(FrameHandler& handler);
   // There is something to read of which the socket does not tell.
-  bool unread() const { return stream_.open() && stream_.unread(); }
+  bool unread() const { return conduit_.open() && conduit_.unread(); }
   // Moves bytes through shared memory; true when some moved.
   Result<bool> TurnLane(FrameHandler& handler);
   // Says that this side sleeps or is awake; false when there is something to do first.
-  bool SleepLane(bool sleeping) { return !lane_.has_value() || !stream_.open() || lane_->Sleep(sleeping); }
+  bool SleepLane(bool sleeping) { return !lane_.has_value() || !conduit_.open() || lane_->Sleep(sleeping); }
 
   // Nothing of this operation is touched from here on. False when its bytes are half way: then nothing more can be
   // sent.
   bool Forget(const Operation& operation);
 
-  std::uint64_t bytes_sent() const { return stream_.bytes_sent(); }
+  std::uint64_t bytes_sent() const { return conduit_.bytes_sent(); }
   std::uint64_t bytes_shared() const { return lane_.has_value() ? lane_->bytes_written() : 0; }
 
   // Kept here for the engine.
@@ -103,7 +103,7 @@ class Peer {
   const Place place_;
   const Settings settings_;
   const std::unique_ptr<SharedMemory> shared_;
-  Stream stream_;
+  Conduit conduit_;
   std::optional<RingLane> lane_;
 
   std::deque<Outgoing> queue_;

@@ -46,9 +46,9 @@ bool PollFor(int socket, short events, const Deadline& deadline) {
 }
 
 // Until there is something to read.
-Result<void> AwaitMore(const Stream& stream, const Deadline& deadline, const Stream* watched) {
+Result<void> AwaitMore(const Conduit& conduit, const Deadline& deadline, const Conduit* watched) {
   if (deadline.Passed()) return Error{Code::kTimeout, "it does not answer"};
-  pollfd wanted[2] = {{.fd = stream.socket(), .events = POLLIN, .revents = 0},
+  pollfd wanted[2] = {{.fd = conduit.socket(), .events = POLLIN, .revents = 0},
                       {.fd = watched ? watched->socket() : -1, .events = POLLRDHUP, .revents = 0}};
   Await(wanted, deadline.clock(), deadline.Next());
   if (wanted[1].revents != 0) return Error{Code::kPeerLost, "rank 0 has gone meanwhile"};
@@ -126,9 +126,9 @@ Result<Descriptor> Connect(const Address& to, const Deadline& deadline) {
   return SystemError("connect to", to);
 }
 
-void Tune(const Stream& stream) {
+void Tune(const Conduit& conduit) {
   const int on = 1;
-  ::setsockopt(stream.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(conduit.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 Address LocalAddress(int socket) {
@@ -141,36 +141,36 @@ Address LocalAddress(int socket) {
   return {host, std::atoi(port)};
 }
 
-Result<void> ShakeHands(Stream& stream, const Deadline& deadline, const Stream* watched) {
-  while (!TRY(stream.Handshake())) TRY(AwaitMore(stream, deadline, watched));
+Result<void> ShakeHands(Conduit& conduit, const Deadline& deadline, const Conduit* watched) {
+  while (!TRY(conduit.Handshake())) TRY(AwaitMore(conduit, deadline, watched));
   return {};
 }
 
-Result<void> SendAll(Stream& stream, std::string_view bytes, const Deadline& deadline) {
-  while (!bytes.empty() || stream.unwritten()) {
+Result<void> SendAll(Conduit& conduit, std::string_view bytes, const Deadline& deadline) {
+  while (!bytes.empty() || conduit.unwritten()) {
     const iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-    const std::size_t sent = TRY(stream.Write({&part, 1}));
+    const std::size_t sent = TRY(conduit.Write({&part, 1}));
     bytes.remove_prefix(sent);
-    if (sent > 0 && !stream.unwritten()) continue;
+    if (sent > 0 && !conduit.unwritten()) continue;
     if (deadline.Passed()) return Error{Code::kTimeout, "it does not read what we say"};
-    PollFor(stream.socket(), POLLOUT, deadline);
+    PollFor(conduit.socket(), POLLOUT, deadline);
   }
   return {};
 }
 
-Result<std::string> ReceiveAll(Stream& stream, std::size_t bytes, const Deadline& deadline, const Stream* watched) {
+Result<std::string> ReceiveAll(Conduit& conduit, std::size_t bytes, const Deadline& deadline, const Conduit* watched) {
   std::string received(bytes, '\0');
   for (std::size_t got = 0; got < bytes;) {
     const iovec part{received.data() + got, bytes - got};
-    const std::size_t count = TRY(stream.Read({&part, 1}));
+    const std::size_t count = TRY(conduit.Read({&part, 1}));
     got += count;
-    if (count == 0) TRY(AwaitMore(stream, deadline, watched));
+    if (count == 0) TRY(AwaitMore(conduit, deadline, watched));
   }
   return received;
 }
 
-bool Closed(const Stream& stream) {
-  pollfd wanted{.fd = stream.socket(), .events = POLLRDHUP, .revents = 0};
+bool Closed(const Conduit& conduit) {
+  pollfd wanted{.fd = conduit.socket(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&wanted, 1, 0) > 0;
 }
 

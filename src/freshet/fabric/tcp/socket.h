@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "fabric/tcp/conduit.h"
 #include "fabric/tcp/descriptor.h"
-#include "fabric/tcp/stream.h"
 
 namespace freshet::fabric::tcp {
 
@@ -47,17 +47,17 @@ Result<Descriptor> Listen(const Address& at);
 // One attempt to connect.
 Result<Descriptor> Connect(const Address& to, const Deadline& deadline);
 // Sends at once, waits long, notices vanished hosts; for sockets of members.
-void Tune(const Stream& stream);
+void Tune(const Conduit& conduit);
 
 Address LocalAddress(int socket);  // in numbers
 
 // What waits for the other side also watches a second connection, if given, and fails when that is closed.
-Result<void> ShakeHands(Stream& stream, const Deadline& deadline, const Stream* watched = nullptr);
-Result<void> SendAll(Stream& stream, std::string_view bytes, const Deadline& deadline);
+Result<void> ShakeHands(Conduit& conduit, const Deadline& deadline, const Conduit* watched = nullptr);
+Result<void> SendAll(Conduit& conduit, std::string_view bytes, const Deadline& deadline);
 // Exactly `bytes`.
-Result<std::string> ReceiveAll(Stream& stream, std::size_t bytes, const Deadline& deadline,
-                               const Stream* watched = nullptr);
+Result<std::string> ReceiveAll(Conduit& conduit, std::size_t bytes, const Deadline& deadline,
+                               const Conduit* watched = nullptr);
 // Whether the other side has closed, or reset; takes nothing from the socket.
-bool Closed(const Stream& stream);
+bool Closed(const Conduit& conduit);
 
 }  // namespace freshet::fabric::tcp

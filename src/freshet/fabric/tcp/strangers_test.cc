@@ -18,8 +18,8 @@
 namespace freshet::fabric {
 namespace {
 
+using tcp::Conduit;
 using tcp::Descriptor;
-using tcp::Stream;
 
 // The address sanitizer keeps what was freed.
 #if defined(__SANITIZE_ADDRESS__)
@@ -45,7 +45,7 @@ class Stranger {
     if (kind == kOtherJob) group_.job = "another";
     if (kind == kOtherGeneration) group_.generation = 7;
     const auto keys = kind == kTls ? tcp::TlsKeys::Make(group_.token).value() : nullptr;
-    stream_ = Stream(std::move(socket), keys, tcp::TlsSession::Side::kDials);
+    conduit_ = Conduit(std::move(socket), keys, tcp::TlsSession::Side::kDials);
     words_ = dialing_.Hello();
     if (kind == kGarbage || kind == kLong) words_.assign(kind == kLong ? 20'000 : random.Below(300), '\0');
     for (char& letter : words_)
@@ -55,16 +55,16 @@ class Stranger {
 
   // Goes on as far as it can; false when it was sent away.
   bool Turn() {
-    if (kind_ == kTls) return stream_.Handshake().ok();
+    if (kind_ == kTls) return conduit_.Handshake().ok();
     if (kind_ != kSilent) {
       const iovec part{words_.data(), std::min<std::size_t>(words_.size(), kind_ == kSlow ? 1 : words_.size())};
-      const auto sent = stream_.Write({&part, 1});
+      const auto sent = conduit_.Write({&part, 1});
       if (!sent.ok()) return false;
       words_.erase(0, sent.value());
     }
     char heard[1000];
     const iovec room{heard, sizeof heard};
-    const auto got = stream_.Read({&room, 1});
+    const auto got = conduit_.Read({&room, 1});
     if (!got.ok()) return false;
     heard_.append(heard, got.value());
     if (heard_.size() == tcp::kChallengeBytes && kind_ != kNoToken) {
@@ -79,7 +79,7 @@ class Stranger {
   const Kind kind_;
   tcp::Group group_;
   tcp::Dialing dialing_{group_, 0, tcp::NewNonce()};
-  Stream stream_;
+  Conduit conduit_;
   std::string words_, heard_;
 };
 

@@ -19,11 +19,11 @@ namespace freshet::fabric::tcp {
 // Blocking:  never; the socket does not block.
 // Failure:   kIo when the other side closed or the connection broke; under TLS also kCorrupt when bytes were changed on
 //            the way, and kInvalid when the other side has not our token.
-class Stream {
+class Conduit {
  public:
-  Stream() = default;
-  explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
-  Stream(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side);
+  Conduit() = default;
+  explicit Conduit(Descriptor socket) : socket_(std::move(socket)) {}
+  Conduit(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side);
 
   int socket() const { return socket_.get(); }
   bool open() const { return socket_.open(); }

@@ -1,4 +1,4 @@
-#include "deploy/replay/stream.h"
+#include "deploy/replay/feed.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,11 @@ namespace {
 constexpr std::pair<Order, std::string_view> kOrders[] = {
     {Order::kAuto, "auto"}, {Order::kFile, "file"}, {Order::kTime, "time"}, {Order::kShuffle, "shuffle"}};
 
-std::vector<std::uint32_t> Arrange(const Stream& stream, Order order, std::uint64_t seed) {
-  std::vector<std::uint32_t> rows(stream.size());
+std::vector<std::uint32_t> Arrange(const Feed& feed, Order order, std::uint64_t seed) {
+  std::vector<std::uint32_t> rows(feed.size());
   std::iota(rows.begin(), rows.end(), 0u);
-  const auto& times = stream.rows.times;
-  if (order == Order::kAuto) order = stream.ratings() && !times.empty() ? Order::kTime : Order::kFile;
+  const auto& times = feed.rows.times;
+  if (order == Order::kAuto) order = feed.ratings() && !times.empty() ? Order::kTime : Order::kFile;
   if (order == Order::kTime)
     std::stable_sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) { return times[a] < times[b]; });
   if (order == Order::kShuffle) {
@@ -36,36 +36,35 @@ Result<Order> ParseOrder(std::string_view text) {
   return Error{Code::kInvalid, Str("order ", Quoted(text), ": expected auto, file, time or shuffle")};
 }
 
-Result<Stream> Stream::Load(base::Executor& executor, data::RowSource& source, const data::Description& description,
-                            const std::atomic<bool>* stop) {
-  Stream stream;
-  stream.rows.width = description.dense ? description.features : 0;
-  stream.rows.ClearRows();
+Result<Feed> Feed::Load(base::Executor& executor, data::RowSource& source, const data::Description& description,
+                        const std::atomic<bool>* stop) {
+  Feed feed;
+  feed.rows.width = description.dense ? description.features : 0;
+  feed.rows.ClearRows();
   TRY(data::DriveInOrder(executor, source, [&](data::Rows& rows) -> Result<void> {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return Error{Code::kStopped, "stopped"};
     const data::Batch batch = rows.batch();
-    for (std::size_t r = 0; r < batch.rows; ++r) stream.rows.AppendRow(batch, r);
+    for (std::size_t r = 0; r < batch.rows; ++r) feed.rows.AppendRow(batch, r);
     return {};
   }));
-  if (stream.size() >= data::kUnseen) return Error{Code::kInvalid, "more rows than a replay can hold in memory"};
-  stream.rows.samples.Clear();
-  stream.description = description;
-  if (stream.size() > 0) {
-    const auto [least, most] =
-        std::minmax_element(stream.rows.labels.data(), stream.rows.labels.data() + stream.size());
-    stream.least_label = *least, stream.most_label = *most;
+  if (feed.size() >= data::kUnseen) return Error{Code::kInvalid, "more rows than a replay can hold in memory"};
+  feed.rows.samples.Clear();
+  feed.description = description;
+  if (feed.size() > 0) {
+    const auto [least, most] = std::minmax_element(feed.rows.labels.data(), feed.rows.labels.data() + feed.size());
+    feed.least_label = *least, feed.most_label = *most;
   }
-  return stream;
+  return feed;
 }
 
-Result<Course> Course::Make(const Stream& stream, const Options& options) {
-  const std::size_t rows = stream.size();
-  if (options.order == Order::kTime && stream.rows.times.size() != rows)
+Result<Course> Course::Make(const Feed& feed, const Options& options) {
+  const std::size_t rows = feed.size();
+  if (options.order == Order::kTime && feed.rows.times.size() != rows)
     return Error{Code::kInvalid, "the rows have no times to order them by; name the column with --time-column"};
   if (!(options.initial >= 0 && options.initial < 1))
     return Error{Code::kInvalid, Str("initial part ", options.initial, ": expected a share from 0 to below 1")};
-  Course course(stream);
-  course.order_ = Arrange(stream, options.order, options.seed);
+  Course course(feed);
+  course.order_ = Arrange(feed, options.order, options.seed);
   course.initial_ = static_cast<std::size_t>(options.initial * static_cast<double>(rows));
   course.tested_.resize(rows);
   if (options.test_rows >= rows)
@@ -76,12 +75,12 @@ Result<Course> Course::Make(const Stream& stream, const Options& options) {
   const bool begins = options.initial == 0 || !course.Trained(0, course.initial_).empty();
   if (!begins || course.Trained(course.initial_, rows).empty())
     return Error{Code::kBadInput, Str(rows, " rows are too few: there must be some to begin with and some to arrive")};
-  if (stream.ratings()) course.Renumber();
+  if (feed.ratings()) course.Renumber();
   return course;
 }
 
 void Course::Renumber() {
-  const data::Batch batch = stream_->rows.batch();
+  const data::Batch batch = feed_->rows.batch();
   std::uint32_t users = 0, items = 0;
   const auto number = [](std::vector<std::uint32_t>& numbers, std::uint32_t old, std::uint32_t& next) {
     if (old >= numbers.size()) numbers.resize(old + 1, data::kUnseen);
@@ -103,7 +102,7 @@ std::vector<std::uint64_t> Course::Trained(std::size_t begin, std::size_t end) c
 }
 
 void Course::Append(std::size_t arrival, data::Rows& rows) const {
-  rows.AppendRow(stream_->rows.batch(), order_[arrival]);
+  rows.AppendRow(feed_->rows.batch(), order_[arrival]);
   if (users_.empty()) return;
   std::uint32_t* const entries = &rows.indices[rows.indices.size() - 2];
   entries[0] = entries[0] < users_.size() ? users_[entries[0]] : data::kUnseen;

@@ -14,14 +14,14 @@
 namespace freshet::deploy {
 
 // A data set in memory, to be sent through deployments. Rows are raw, in the order of the files.
-struct Stream {
+struct Feed {
   data::Rows rows;
   data::Description description;  // as reading left it
   float least_label = 0, most_label = 0;
 
   // Reads everything; kStopped after *stop. `description` is what the source was opened with.
-  static Result<Stream> Load(base::Executor& executor, data::RowSource& source, const data::Description& description,
-                             const std::atomic<bool>* stop);
+  static Result<Feed> Load(base::Executor& executor, data::RowSource& source, const data::Description& description,
+                           const std::atomic<bool>* stop);
   std::size_t size() const { return rows.size(); }
   bool ratings() const { return description.format == "ratings" && !description.joint_ids; }
 };
@@ -34,11 +34,11 @@ enum class Order {
 };
 Result<Order> ParseOrder(std::string_view text);
 
-// One way through a stream: which row arrives when, and which are only tested on. Arrivals count from 0. Users and
+// One way through a feed: which row arrives when, and which are only tested on. Arrivals count from 0. Users and
 // items of ratings get new numbers in the order in which they are first trained on, as they would in life: otherwise a
 // model would have rows for people it has not met. Those that are only tested on have none.
 //
-// Ownership: borrows the stream. Threads: any, since nothing changes.
+// Ownership: borrows the feed. Threads: any, since nothing changes.
 class Course : public History {
  public:
   struct Options {
@@ -47,9 +47,9 @@ class Course : public History {
     double initial = 0.1;         // the share that comes before the first arrival; 0: nothing does
     std::uint64_t seed = 1;
   };
-  static Result<Course> Make(const Stream& stream, const Options& options);
+  static Result<Course> Make(const Feed& feed, const Options& options);
 
-  const Stream& stream() const { return *stream_; }
+  const Feed& feed() const { return *feed_; }
   std::size_t size() const { return order_.size(); }
   std::size_t initial() const { return initial_; }  // arrivals before this one are the initial part
   bool tested(std::size_t arrival) const { return tested_[arrival]; }
@@ -64,11 +64,11 @@ class Course : public History {
   Result<void> Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const override;
 
  private:
-  explicit Course(const Stream& stream) : stream_(&stream) {}
+  explicit Course(const Feed& feed) : feed_(&feed) {}
   void Renumber();
 
-  const Stream* stream_;
-  std::vector<std::uint32_t> order_;  // rows of the stream
+  const Feed* feed_;
+  std::vector<std::uint32_t> order_;  // rows of the feed
   std::vector<bool> tested_;
   std::size_t initial_ = 0;
   std::vector<std::uint32_t> users_, items_;  // new numbers; empty: rows stay as they are

@@ -1,4 +1,4 @@
-#include "fabric/tcp/stream.h"
+#include "fabric/tcp/conduit.h"
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -57,17 +57,17 @@ class Pair {
     return false;
   }
 
-  Stream one, two;
+  Conduit one, two;
   std::function<void(std::span<std::byte>)> meddle;
   std::string carried;
   std::string refusal;  // of the second
 
  private:
-  static Stream Open(Descriptor& near, int token, std::uint64_t rekey_bytes, Side side) {
+  static Conduit Open(Descriptor& near, int token, std::uint64_t rekey_bytes, Side side) {
     int ends[2];
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     near = Descriptor(ends[0]);
-    return Stream(Descriptor(ends[1]), TlsKeys::Make(TokenOf(token), rekey_bytes).value(), side);
+    return Conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(token), rekey_bytes).value(), side);
   }
   Descriptor near_[2];
   std::string on_the_way_[2];
@@ -105,7 +105,7 @@ std::string RandomBytes(std::uint64_t seed, std::size_t count) {
   return bytes;
 }
 
-TEST(StreamUnderTls, CarriesBytesHoweverTheyAreCut) {
+TEST(ConduitUnderTls, CarriesBytesHoweverTheyAreCut) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     Pair pair(1, 1, seed % 2 == 0 ? TlsKeys::kRekeyBytes : 50'000);  // and however often keys change
@@ -119,7 +119,7 @@ TEST(StreamUnderTls, CarriesBytesHoweverTheyAreCut) {
   }
 }
 
-TEST(StreamUnderTls, NothingThatIsSaidCanBeReadOnTheWay) {
+TEST(ConduitUnderTls, NothingThatIsSaidCanBeReadOnTheWay) {
   Pair pair;
   ASSERT_TRUE(pair.Meet().value());
   EXPECT_TRUE(Through(pair, std::string(5000, 'x'), 1).ok());
@@ -127,7 +127,7 @@ TEST(StreamUnderTls, NothingThatIsSaidCanBeReadOnTheWay) {
   EXPECT_GT(pair.one.bytes_sent(), 5000u);
 }
 
-TEST(StreamUnderTls, WhoHasAnotherTokenIsRefusedByBothSides) {
+TEST(ConduitUnderTls, WhoHasAnotherTokenIsRefusedByBothSides) {
   Pair pair(1, 2);
   const auto met = pair.Meet();
   ASSERT_FALSE(met.ok());
@@ -136,7 +136,7 @@ TEST(StreamUnderTls, WhoHasAnotherTokenIsRefusedByBothSides) {
   EXPECT_NE(pair.refusal, "");
 }
 
-TEST(StreamUnderTls, AChangedByteEndsIt) {
+TEST(ConduitUnderTls, AChangedByteEndsIt) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     Pair pair;
@@ -177,16 +177,16 @@ class Impostor {
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
 };
 
-TEST(StreamUnderTls, WhoHasACertificateInPlaceOfTheTokenIsNotBelieved) {
+TEST(ConduitUnderTls, WhoHasACertificateInPlaceOfTheTokenIsNotBelieved) {
   for (const bool listens : {true, false}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     const Descriptor near(ends[0]);
     Impostor impostor(ends[0], listens);
-    Stream stream(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), listens ? Side::kDials : Side::kAccepts);
+    Conduit conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), listens ? Side::kDials : Side::kAccepts);
     Result<bool> met = false;
     for (int i = 0; i < 5 && met.ok(); ++i) {
-      met = stream.Handshake();
+      met = conduit.Handshake();
       ASSERT_FALSE(met.ok() && met.value());
       impostor.Turn();
     }
@@ -194,16 +194,16 @@ TEST(StreamUnderTls, WhoHasACertificateInPlaceOfTheTokenIsNotBelieved) {
   }
 }
 
-TEST(StreamUnderTls, GarbageIsRefused) {
+TEST(ConduitUnderTls, GarbageIsRefused) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     const Descriptor stranger(ends[0]);
-    Stream stream(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), Side::kAccepts);
+    Conduit conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), Side::kAccepts);
     std::string bytes = RandomBytes(seed, 20'000);
     if (seed % 2 == 0) bytes.replace(0, 3, "\x16\x03\x01");
     ASSERT_GT(::send(ends[0], bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
-    const auto met = stream.Handshake();
+    const auto met = conduit.Handshake();
     EXPECT_FALSE(met.ok() && met.value()) << "seed " << seed;
   }
 }

@@ -1,4 +1,4 @@
-#include "fabric/tcp/stream.h"
+#include "fabric/tcp/conduit.h"
 
 #include <sys/socket.h>
 
@@ -42,10 +42,10 @@ Result<std::size_t> ReceiveOnce(int socket, std::span<const iovec> parts) {
 
 }  // namespace
 
-Stream::Stream(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side)
+Conduit::Conduit(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side)
     : socket_(std::move(socket)), tls_(keys ? std::make_unique<TlsSession>(std::move(keys), side) : nullptr) {}
 
-Result<bool> Stream::Handshake() {
+Result<bool> Conduit::Handshake() {
   while (tls_ != nullptr) {
     Result<bool> done = tls_->Handshake();
     const Result<bool> drained = Drain();  // whatever happened, since it may tell the other side what is wrong
@@ -57,7 +57,7 @@ Result<bool> Stream::Handshake() {
   return true;
 }
 
-Result<std::size_t> Stream::Write(std::span<const iovec> parts) {
+Result<std::size_t> Conduit::Write(std::span<const iovec> parts) {
   if (tls_ == nullptr) {
     const std::size_t sent = TRY(SendOnce(socket_.get(), parts));
     bytes_sent_ += sent;
@@ -69,7 +69,7 @@ Result<std::size_t> Stream::Write(std::span<const iovec> parts) {
   return taken;
 }
 
-Result<bool> Stream::Drain() {
+Result<bool> Conduit::Drain() {
   while (unwritten()) {
     const auto bytes = tls_->outgoing();
     const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -83,7 +83,7 @@ Result<bool> Stream::Drain() {
 
 // The next batch of parts, after the first `skip` bytes. Long parts are sealed where they lie, short ones (headers, and
 // what follows them) are gathered first, since every record costs its share.
-Result<std::size_t> Stream::Encrypt(std::span<const iovec> parts, std::size_t skip) {
+Result<std::size_t> Conduit::Encrypt(std::span<const iovec> parts, std::size_t skip) {
   std::byte gathered[TlsSession::kRecordBytes];
   std::size_t count = 0, taken = 0;
   for (const iovec& part : parts) {
@@ -111,7 +111,7 @@ Result<std::size_t> Stream::Encrypt(std::span<const iovec> parts, std::size_t sk
   return taken;
 }
 
-Result<std::size_t> Stream::Read(std::span<const iovec> parts) {
+Result<std::size_t> Conduit::Read(std::span<const iovec> parts) {
   if (tls_ == nullptr) return ReceiveOnce(socket_.get(), parts);
   while (true) {
     const std::size_t count = TRY(Decrypt(parts));
@@ -120,7 +120,7 @@ Result<std::size_t> Stream::Read(std::span<const iovec> parts) {
 }
 
 // As much as there is of what came before.
-Result<std::size_t> Stream::Decrypt(std::span<const iovec> parts) {
+Result<std::size_t> Conduit::Decrypt(std::span<const iovec> parts) {
   std::size_t total = 0;
   for (const iovec& part : parts) {
     std::span rest(static_cast<std::byte*>(part.iov_base), part.iov_len);
@@ -134,7 +134,7 @@ Result<std::size_t> Stream::Decrypt(std::span<const iovec> parts) {
   return total;
 }
 
-Result<bool> Stream::Refill(std::size_t bytes) {
+Result<bool> Conduit::Refill(std::size_t bytes) {
   const std::span<std::byte> room = tls_->Room(bytes);
   const iovec part{room.data(), room.size()};
   const std::size_t count = TRY(ReceiveOnce(socket_.get(), {&part, 1}));
