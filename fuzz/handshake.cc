@@ -19,8 +19,8 @@ namespace {
 using namespace freshet;
 using namespace freshet::fabric::tcp;
 
-const Group kFirst{.rank = 0, .size = 2, .job = "job", .token = {}, .generation = 0};
-const Group kSecond{.rank = 1, .size = 2, .job = "job", .token = {}, .generation = 0};
+const Badge kFirst{.rank = 0, .size = 2, .job = "job", .token = {}, .generation = 0};
+const Badge kSecond{.rank = 1, .size = 2, .job = "job", .token = {}, .generation = 0};
 
 // As whoever holds the token seals a body, so that what is behind the seal is reached.
 std::string Sealed(std::string_view label, std::string_view said, std::string_view body) {

@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "launch_agent.h"
-#include "launch_group.h"
+#include "launch_crew.h"
 #include "launch_plan.h"
 #include "verb.h"
 
@@ -185,9 +185,9 @@ Result<void> Launch(Door& door, const Flags& flags, std::vector<std::string> arg
   job.held_token = TRY(HoldToken(job.token));
 
   HeldSignals signals(door);
-  Group group(door.clock, {.grace = Span(flags.grace), .frozen = Span(flags.frozen)});
-  for (const Seat& seat : seats) group.Add(TRY(StartWorker(job, flags, seat, static_cast<int>(seats.size()))));
-  const auto outcome = group.Run([&] { return signals.Next(); });
+  Crew crew(door.clock, {.grace = Span(flags.grace), .frozen = Span(flags.frozen)});
+  for (const Seat& seat : seats) crew.Add(TRY(StartWorker(job, flags, seat, static_cast<int>(seats.size()))));
+  const auto outcome = crew.Run([&] { return signals.Next(); });
   door.exit_code = outcome.code;
   if (outcome.cause)
     return Error{Code::kPeerLost,

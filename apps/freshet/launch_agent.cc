@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "launch_group.h"
+#include "launch_crew.h"
 #include "verb.h"
 
 extern char** environ;
@@ -57,10 +57,10 @@ Result<void> RunAgent(Door& door, base::Clock::Duration frozen, const std::vecto
   for (char** variable = environ; *variable != nullptr; ++variable) start.environment.emplace_back(*variable);
   start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.number()));
   start.token = token.number();
-  Group group(door.clock, {.frozen = frozen});
-  group.Add(TRY(Worker::Start(start)));
+  Crew crew(door.clock, {.frozen = frozen});
+  crew.Add(TRY(Worker::Start(start)));
   Orders orders(door);
-  const auto outcome = group.Run([&] { return orders.Next(); });
+  const auto outcome = crew.Run([&] { return orders.Next(); });
   door.exit_code = outcome.code;
   if (outcome.cause && outcome.cause->frozen > 0)
     return Error{Code::kPeerLost,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launch_group_testing.h"
+#include "launch_crew_testing.h"
 #include "process_state.h"
 
 namespace freshet::cli {
@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kStep = std::chrono::milliseconds(250);
 
-class LaunchFrozenTest : public LaunchGroupTest {
+class LaunchFrozenTest : public LaunchCrewTest {
  protected:
   bool Frozen(const std::string& after) const {
     const pid_t pid = NumberAfter(after);

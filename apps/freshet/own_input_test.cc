@@ -32,8 +32,8 @@ class OwnInputTest : public WorkersTest {
     for (const Finished& one : finished) EXPECT_EQ(one.code, 0) << one.err;
     return Json::parse(finished[0].out, nullptr, false);
   }
-  void ExpectAllRefuse(Group group, const std::vector<std::string>& pieces) {
-    for (const Finished& one : Wait(group)) {
+  void ExpectAllRefuse(Fleet fleet, const std::vector<std::string>& pieces) {
+    for (const Finished& one : Wait(fleet)) {
       EXPECT_EQ(one.code, 2) << one.err;
       for (const std::string& piece : pieces)
         EXPECT_NE(one.err.find(piece), std::string::npos) << piece << " is not in: " << one.err;
@@ -53,12 +53,12 @@ TEST_F(OwnInputTest, EveryRowOfEveryShareIsLearnedHoweverUnequalTheyAre) {
                                  Arguments{"--bits", "18", "--epochs", "2"}}) {
     Arguments train = Train({"part-{rank}.csv", "-o", "m.model"});
     train.insert(train.end(), flags.begin(), flags.end());
-    Group group = Start(3, train);
-    const Json result = Trained(Wait(group));
+    Fleet fleet = Start(3, train);
+    const Json result = Trained(Wait(fleet));
     ASSERT_TRUE(result.is_object());
     EXPECT_EQ(result["progressive"]["rows"], 3000);
     const std::string model = scratch_.Read("m.model");
-    Group again = Start(3, train);
+    Fleet again = Start(3, train);
     Trained(Wait(again));
     EXPECT_EQ(scratch_.Read("m.model"), model) << "the same bytes again";
     const Finished tested = Run({"evaluate", "-i", "m.model", "--json", "sea.csv"});
@@ -70,10 +70,10 @@ TEST_F(OwnInputTest, SharesMayComeByPathsPatternsPipesAndStandardInput) {
   Share("1200", 3);
   ASSERT_EQ(mkfifo((scratch_ / "pipe").c_str(), 0600), 0);
   std::jthread writer([path = scratch_ / "pipe", text = scratch_.Read("part-2.csv")] { std::ofstream(path) << text; });
-  Group group = StartEach({Train({"part-[0].csv", "-o", "mixed.model"}), Train({"-"}), Train({"pipe"})},
+  Fleet fleet = StartEach({Train({"part-[0].csv", "-o", "mixed.model"}), Train({"-"}), Train({"pipe"})},
                           {"/dev/null", scratch_ / "part-1.csv", "/dev/null"});
-  EXPECT_EQ(Trained(Wait(group))["progressive"]["rows"], 1200);
-  Group files = Start(3, Train({"part-{rank}.csv", "-o", "files.model"}));
+  EXPECT_EQ(Trained(Wait(fleet))["progressive"]["rows"], 1200);
+  Fleet files = Start(3, Train({"part-{rank}.csv", "-o", "files.model"}));
   EXPECT_EQ(Trained(Wait(files))["progressive"]["rows"], 1200);
   EXPECT_EQ(scratch_.Read("mixed.model"), scratch_.Read("files.model"));
 }
@@ -84,8 +84,8 @@ TEST_F(OwnInputTest, LabelsOfAllSharesAreKnownToAll) {
     for (int i = 0; i < 200; ++i) rows += Str(i % 10, ",", label == "a" ? 1 : label == "b" ? 2 : 3, ",", label, "\n");
     scratch_.Write(Str("part-0000", label[0] - 'a', ".csv"), rows);
   }
-  Group group = Start(3, Train({"part-{rank:5}.csv", "-o", "m.model"}));
-  EXPECT_EQ(Trained(Wait(group))["progressive"]["rows"], 600);
+  Fleet fleet = Start(3, Train({"part-{rank:5}.csv", "-o", "m.model"}));
+  EXPECT_EQ(Trained(Wait(fleet))["progressive"]["rows"], 600);
   const Finished inspected = Run({"inspect", "m.model"});
   EXPECT_NE(inspected.out.find("a, b, c"), std::string::npos) << inspected.out;
 }
@@ -99,7 +99,7 @@ TEST_F(OwnInputTest, SharesThatAreNotOfOneKindAreRefusedByAll) {
   ExpectAllRefuse(StartEach({Train({"part-0.csv"}), Train({"rows.svm"})}), {"rank 1 (", "libsvm", "--format"});
   ExpectAllRefuse(StartEach({Train({"names.csv"}), Train({"-"})}, {"/dev/null", scratch_ / "names.csv"}),
                   {"rank 1 (", "can be read only once", "--bits"});
-  Group hashed = Start(2, Train({"names.csv", "--bits", "18"}));
+  Fleet hashed = Start(2, Train({"names.csv", "--bits", "18"}));
   EXPECT_EQ(Trained(Wait(hashed))["progressive"]["rows"], 4);
 }
 
@@ -122,8 +122,8 @@ TEST_F(OwnInputTest, NamesOfAllSharesHaveOneNumberForAll) {
   for (const auto& [kind, name, ending] :
        {std::tuple("linear", "names-", ".csv"), std::tuple("factorization", "ratings-", ".dat")}) {
     SCOPED_TRACE(kind);
-    Group group = Start(2, Train({Str(name, "{rank}", ending), "--model", kind, "-o", "own.model"}));
-    EXPECT_EQ(Trained(Wait(group))["progressive"]["rows"], 250);
+    Fleet fleet = Start(2, Train({Str(name, "{rank}", ending), "--model", kind, "-o", "own.model"}));
+    EXPECT_EQ(Trained(Wait(fleet))["progressive"]["rows"], 250);
     const Finished alone = Run({"train", Str(name, 0, ending), Str(name, 1, ending), "--optimizer", "adagrad",
                                 "--batch", "6", "--model", kind, "-o", "alone.model", "--quiet"});
     ASSERT_EQ(alone.code, 0) << alone.err;
@@ -147,10 +147,10 @@ TEST_F(OwnInputTest, AResumedRunGoesOnThoughEachNamesAnotherFile) {
                             "--schedule", "constant", "-o", "m.model"}));
     return both;
   };
-  Group first = StartEach(commands("3"));
+  Fleet first = StartEach(commands("3"));
   Trained(Wait(first));
   const std::string model = scratch_.Read("m.model");
-  Group again = StartEach(commands("3"));  // nothing is left to do
+  Fleet again = StartEach(commands("3"));  // nothing is left to do
   Trained(Wait(again));
   EXPECT_EQ(scratch_.Read("m.model"), model);
 }

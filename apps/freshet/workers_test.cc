@@ -16,8 +16,8 @@ TEST_F(WorkersTest, ThreadsAndProcessesGiveTheSameModelWhateverTheStrategy) {
     processes.insert(processes.end(), {"-o", "processes.model"});
     const Finished in_one = Run(threads);
     ASSERT_EQ(in_one.code, 0) << in_one.err;
-    Group group = Start(4, processes);
-    const auto finished = Wait(group);
+    Fleet fleet = Start(4, processes);
+    const auto finished = Wait(fleet);
     for (const Finished& one : finished) ASSERT_EQ(one.code, 0) << one.err;
     EXPECT_FALSE(finished[0].out.empty());
     for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(finished[rank].out, "");  // rank 0 speaks
@@ -31,10 +31,10 @@ TEST_F(WorkersTest, AKilledWorkerIsNamedByTheOthersAndTheRunGoesOnFromItsCheckpo
                            "--quiet", "-o",      "m.model", "--codec", "int8",     "--shuffle"};
   Arguments resumable = train;
   resumable.insert(resumable.end(), {"--checkpoint", "run.ckpt", "--checkpoint-seconds", "0.05"});
-  Group group = Start(3, resumable);
-  ASSERT_TRUE(group[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
-  kill(group[2]->pid(), SIGKILL);
-  const auto finished = Wait(group);
+  Fleet fleet = Start(3, resumable);
+  ASSERT_TRUE(fleet[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
+  kill(fleet[2]->pid(), SIGKILL);
+  const auto finished = Wait(fleet);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(finished[rank].code, 4) << finished[rank].err;
     ASSERT_EQ(finished[rank].ErrorLines().size(), 1u) << finished[rank].err;
@@ -42,28 +42,28 @@ TEST_F(WorkersTest, AKilledWorkerIsNamedByTheOthersAndTheRunGoesOnFromItsCheckpo
       EXPECT_NE(finished[rank].err.find(part), std::string::npos) << finished[rank].err;
     EXPECT_EQ(finished[rank].err.find("silent for"), std::string::npos) << "noticed at once: " << finished[rank].err;
   }
-  Group again = Start(3, resumable);
+  Fleet again = Start(3, resumable);
   for (const Finished& one : Wait(again)) ASSERT_EQ(one.code, 0) << one.err;
   const std::string resumed = scratch_.Read("m.model");
-  Group undisturbed = Start(3, train);
+  Fleet undisturbed = Start(3, train);
   for (const Finished& one : Wait(undisturbed)) ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(resumed, scratch_.Read("m.model"));
 }
 
 TEST_F(WorkersTest, AFrozenWorkerIsFoundByItsSilence) {
   Generate("20000");
-  Group group = Start(3, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--heartbeat", "50",
+  Fleet fleet = Start(3, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--heartbeat", "50",
                           "--checkpoint", "run.ckpt", "--checkpoint-seconds", "0.05"});
-  ASSERT_TRUE(group[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
-  kill(group[1]->pid(), SIGSTOP);
+  ASSERT_TRUE(fleet[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
+  kill(fleet[1]->pid(), SIGSTOP);
   for (const std::size_t rank : {0u, 2u}) {
-    const Finished finished = group[rank]->Wait();
+    const Finished finished = fleet[rank]->Wait();
     EXPECT_EQ(finished.code, 4) << finished.err;
     ASSERT_EQ(finished.ErrorLines().size(), 1u) << finished.err;
     for (const char* part : {"rank 1 (", "silent for", "; while "})
       EXPECT_NE(finished.err.find(part), std::string::npos) << finished.err;
   }
-  kill(group[1]->pid(), SIGKILL);
+  kill(fleet[1]->pid(), SIGKILL);
 }
 
 TEST_F(WorkersTest, WhatOneWorkerCannotReadEndsAllWithThatCause) {
@@ -105,8 +105,8 @@ TEST_F(WorkersTest, WorkersWithDifferentFilesOrSettingsRefuseTogetherAndNameTheR
     Arguments differing = {"train"};
     differing.insert(differing.end(), others.begin(), others.end());
     differing.insert(differing.end(), {"--quiet"});
-    Group group = StartEach({train, train, differing});
-    for (const Finished& one : Wait(group)) {
+    Fleet fleet = StartEach({train, train, differing});
+    for (const Finished& one : Wait(fleet)) {
       EXPECT_EQ(one.code, 2) << one.err;
       ASSERT_EQ(one.ErrorLines().size(), 1u) << one.err;
       for (const std::string& part : {std::string("rank 2 ("), piece})
@@ -120,9 +120,9 @@ TEST_F(WorkersTest, WorkersWithDifferentFilesOrSettingsRefuseTogetherAndNameTheR
   refused({"a.csv", "--batch", "7"}, "batch is 6");
   refused({"a.csv", "--batch", "6", "--no-standardise"}, "standardise is true");
   refused({"a.csv", "--batch", "6", "--split", "bytes"}, "--split bytes");
-  Group group = StartEach({{"train", "a.csv", "--batch", "6", "--quiet", "-o", "m.model"},
+  Fleet fleet = StartEach({{"train", "a.csv", "--batch", "6", "--quiet", "-o", "m.model"},
                            {"train", "same.csv", "--batch", "6", "--quiet", "--threads", "1"}});
-  for (const Finished& one : Wait(group)) EXPECT_EQ(one.code, 0) << one.err;
+  for (const Finished& one : Wait(fleet)) EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_TRUE(Exists("m.model"));
 }
 
@@ -169,22 +169,22 @@ TEST_F(WorkersTest, WhoIsAloneAfterTheJoinTimeoutNamesWhoIsMissing) {
 
 TEST_F(WorkersTest, ACtrlCOfOneStopsAllWithACheckpoint) {
   Generate("20000");
-  Group group = Start(2, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--checkpoint", "run.ckpt",
+  Fleet fleet = Start(2, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--checkpoint", "run.ckpt",
                           "--checkpoint-seconds", "0.05"});
-  ASSERT_TRUE(group[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
-  kill(group[1]->pid(), SIGINT);
-  for (const Finished& one : Wait(group)) EXPECT_EQ(one.code, 130) << one.err;
+  ASSERT_TRUE(fleet[0]->WaitUntil([&] { return Exists("run.ckpt"); }));
+  kill(fleet[1]->pid(), SIGINT);
+  for (const Finished& one : Wait(fleet)) EXPECT_EQ(one.code, 130) << one.err;
 }
 
 TEST_F(WorkersTest, NobodySaysThatTheCheckpointIsWrittenBeforeItIs) {
   Generate("20000");
   setenv("FRESHET_FAULT", "checkpoint.written:1:error", 1);
-  Group group = Start(2, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--checkpoint", "run.ckpt",
+  Fleet fleet = Start(2, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--checkpoint", "run.ckpt",
                           "--checkpoint-seconds", "1000"});
   unsetenv("FRESHET_FAULT");
-  ASSERT_TRUE(group[0]->WaitUntil([&] { return group[0]->said().find(" rows") != std::string::npos; }));
-  kill(group[1]->pid(), SIGTERM);
-  const auto finished = Wait(group);
+  ASSERT_TRUE(fleet[0]->WaitUntil([&] { return fleet[0]->said().find(" rows") != std::string::npos; }));
+  kill(fleet[1]->pid(), SIGTERM);
+  const auto finished = Wait(fleet);
   for (const Finished& one : finished) {
     EXPECT_NE(one.err.find("injected fault"), std::string::npos) << one.err;
     EXPECT_EQ(one.err.find("checkpoint written"), std::string::npos) << one.err;
@@ -195,11 +195,11 @@ TEST_F(WorkersTest, NobodySaysThatTheCheckpointIsWrittenBeforeItIs) {
 TEST_F(WorkersTest, WhoHasStoppedDoesNotKeepTheOthersFromWritingTheirCheckpoint) {
   Generate("20000");
   for (int round = 0; round < 4; ++round) {  // one of them passes the last barrier first, and leaves
-    Group group = Start(4, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--checkpoint",
+    Fleet fleet = Start(4, {"train", "sea.csv", "--batch", "8", "--epochs", "1000", "--quiet", "--checkpoint",
                             Str("run", round), "--checkpoint-seconds", "0.05"});
-    ASSERT_TRUE(group[0]->WaitUntil([&] { return Exists(Str("run", round)); }));
-    kill(group[1]->pid(), SIGTERM);
-    for (const Finished& one : Wait(group))
+    ASSERT_TRUE(fleet[0]->WaitUntil([&] { return Exists(Str("run", round)); }));
+    kill(fleet[1]->pid(), SIGTERM);
+    for (const Finished& one : Wait(fleet))
       EXPECT_NE(one.err.find("freshet: stopped after "), std::string::npos) << one.err;
   }
 }

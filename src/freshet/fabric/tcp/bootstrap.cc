@@ -38,7 +38,7 @@ std::string Mismatch(std::uint64_t callers, bool tls) {
 Bootstrap::Bootstrap(const TcpOptions& options, base::Clock& clock)
     : options_(options),
       clock_(clock),
-      group_{options.rank, options.size, options.job, options.token, options.generation},
+      badge_{options.rank, options.size, options.job, options.token, options.generation},
       deadline_(clock, options.connect_timeout, options.stop),
       links_(static_cast<std::size_t>(options.size)) {
   place_.host = options.host.empty() ? HostName() : options.host;
@@ -53,7 +53,7 @@ Result<std::vector<Link>> Bootstrap::Run() {
 }
 
 Door::Settings Bootstrap::DoorSettings() const {
-  return {group_, place_, options_.shared_memory ? options_.ring_bytes : 0, tls_};
+  return {badge_, place_, options_.shared_memory ? options_.ring_bytes : 0, tls_};
 }
 
 Result<void> Bootstrap::RunFirst() {
@@ -164,7 +164,7 @@ Result<Link> Bootstrap::Greet(int rank, Conduit conduit) {
   }
   const Conduit* watched = rank > 0 ? &links_[0].conduit : nullptr;
   TRY(ShakeHands(conduit, deadline_, watched));
-  Dialing dialing(group_, rank, NewNonce());
+  Dialing dialing(badge_, rank, NewNonce());
   TRY(SendAll(conduit, dialing.Hello(), deadline_));
   const std::string challenge = TRY(ReceiveAll(conduit, kChallengeBytes, deadline_, watched));
   TRY(SendAll(conduit, TRY(dialing.Prove(challenge, place_)), deadline_));

@@ -42,7 +42,7 @@ class Bootstrap {
 
   const TcpOptions& options_;
   base::Clock& clock_;
-  const Group group_;
+  const Badge badge_;
   const Deadline deadline_;
   Place place_;
   std::shared_ptr<const TlsKeys> tls_;  // none: in the clear

@@ -60,7 +60,7 @@ void Door::AcceptAll() {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;
     Conduit conduit(std::move(socket), settings_.tls, TlsSession::Side::kAccepts);
-    guests_.emplace_back(std::move(conduit), settings_.group, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
+    guests_.emplace_back(std::move(conduit), settings_.badge, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));
   }
 }
 

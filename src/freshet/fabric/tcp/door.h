@@ -35,7 +35,7 @@ class Door {
   static constexpr std::chrono::milliseconds kCourtesy{100};  // then a guest who proved nothing goes if others wait
 
   struct Settings {
-    const Group& group;
+    const Badge& badge;
     const Place& place;
     std::size_t ring_bytes = 0;                    // of shared memory for those of the same host; 0: none
     std::shared_ptr<const TlsKeys> tls = nullptr;  // none: in the clear
@@ -54,8 +54,8 @@ class Door {
  private:
   enum class Stage { kKnock, kTls, kHello, kProof, kJoined };
   struct Guest {
-    Guest(Conduit its, const Group& group, Deadline until, Deadline till)
-        : conduit(std::move(its)), accepting(group, NewNonce()), deadline(until), courtesy(till) {}
+    Guest(Conduit its, const Badge& badge, Deadline until, Deadline till)
+        : conduit(std::move(its)), accepting(badge, NewNonce()), deadline(until), courtesy(till) {}
     Conduit conduit;
     Accepting accepting;
     Deadline deadline;

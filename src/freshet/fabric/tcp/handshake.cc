@@ -111,12 +111,12 @@ bool BeginsHello(char first) { return first == kMagic[0]; }
 
 std::string Dialing::Hello() {
   std::string hello(kMagic);
-  PutNumber(hello, static_cast<std::uint32_t>(group_.rank));
+  PutNumber(hello, static_cast<std::uint32_t>(badge_.rank));
   PutNumber(hello, static_cast<std::uint32_t>(to_));
-  PutNumber(hello, static_cast<std::uint32_t>(group_.size));
+  PutNumber(hello, static_cast<std::uint32_t>(badge_.size));
   PutNumber(hello, std::uint32_t{0});
-  PutNumber(hello, group_.generation);
-  hello += Digest(group_.job);
+  PutNumber(hello, badge_.generation);
+  hello += Digest(badge_.job);
   hello += TextOf(nonce_);
   CHECK(hello.size() == kHelloBytes);
   said_ = hello;
@@ -134,18 +134,18 @@ Result<std::string> Dialing::Prove(std::string_view challenge, const Place& mine
   const std::string_view mac = reader.Raw(kMacBytes);
   if (!magic || !reader.AtEnd()) return Error{Code::kInvalid, "what listens there is no member of a Freshet job"};
   const std::string_view open = challenge.substr(0, kChallengeBytes - kMacBytes);
-  if (!SameMac(mac, Mac(group_.token, kChallenged, said_, open)))
+  if (!SameMac(mac, Mac(badge_.token, kChallenged, said_, open)))
     return Error{Code::kInvalid, "it has another job token; start all members with the same token file"};
   if (rank != static_cast<std::uint32_t>(to_))
     return Error{Code::kInvalid, Str("it is rank ", rank, ", not rank ", to_)};
   said_ += challenge;
   std::string body;
   PutPlace(body, mine);
-  return Seal(group_.token, kProven, said_, body);
+  return Seal(badge_.token, kProven, said_, body);
 }
 
 Result<Dialing::Welcome> Dialing::Welcomed(std::string_view sealed) {
-  WireReader reader(TRY(Unseal(group_.token, kWelcomed, said_, sealed)));
+  WireReader reader(TRY(Unseal(badge_.token, kWelcomed, said_, sealed)));
   const std::string refusal = reader.Text();
   Welcome welcome;
   welcome.place = TakePlace(reader);
@@ -160,7 +160,7 @@ Result<Dialing::Welcome> Dialing::Welcomed(std::string_view sealed) {
 }
 
 std::string Dialing::Join(bool shared) {
-  return Seal(group_.token, kJoined, said_, std::string_view(shared ? "\1" : "\0", 1));
+  return Seal(badge_.token, kJoined, said_, std::string_view(shared ? "\1" : "\0", 1));
 }
 
 Result<std::string> Accepting::Challenge(std::string_view hello) {
@@ -168,10 +168,10 @@ Result<std::string> Accepting::Challenge(std::string_view hello) {
     return Error{Code::kBadInput, "what came is no hello of ours"};
   said_ = hello;
   std::string challenge(kMagic);
-  PutNumber(challenge, static_cast<std::uint32_t>(group_.rank));
+  PutNumber(challenge, static_cast<std::uint32_t>(badge_.rank));
   PutNumber(challenge, std::uint32_t{0});
   challenge += TextOf(nonce_);
-  challenge += Mac(group_.token, kChallenged, said_, challenge);
+  challenge += Mac(badge_.token, kChallenged, said_, challenge);
   CHECK(challenge.size() == kChallengeBytes);
   said_ += challenge;
   return challenge;
@@ -184,22 +184,22 @@ Result<Accepting::Claim> Accepting::Proven(std::string_view sealed) {
              size = hello.Number<std::uint32_t>();
   hello.Number<std::uint32_t>();
   const auto generation = hello.Number<std::uint64_t>();
-  const bool same_job = hello.Raw(kMacBytes) == Digest(group_.job);
+  const bool same_job = hello.Raw(kMacBytes) == Digest(badge_.job);
   Claim claim;
   if (!same_job) {
-    claim.refusal = Str("it belongs to the job ", Quoted(group_.job), ", not to yours");
-  } else if (generation != group_.generation) {
-    claim.refusal = Str("the group is at generation ", group_.generation, ", you are of ", generation);
-  } else if (size != static_cast<std::uint32_t>(group_.size)) {
-    claim.refusal = Str("the group has ", group_.size, " members, you expect ", size);
-  } else if (to != static_cast<std::uint32_t>(group_.rank)) {
-    claim.refusal = Str("it is rank ", group_.rank, ", you want rank ", to);
+    claim.refusal = Str("it belongs to the job ", Quoted(badge_.job), ", not to yours");
+  } else if (generation != badge_.generation) {
+    claim.refusal = Str("the group is at generation ", badge_.generation, ", you are of ", generation);
+  } else if (size != static_cast<std::uint32_t>(badge_.size)) {
+    claim.refusal = Str("the group has ", badge_.size, " members, you expect ", size);
+  } else if (to != static_cast<std::uint32_t>(badge_.rank)) {
+    claim.refusal = Str("it is rank ", badge_.rank, ", you want rank ", to);
   } else if (from >= size || from == to) {
     claim.refusal = Str("rank ", from, " cannot join here");
   } else {
     claim.rank = static_cast<int>(from);
   }
-  WireReader body(TRY(Unseal(group_.token, kProven, said_, sealed)));
+  WireReader body(TRY(Unseal(badge_.token, kProven, said_, sealed)));
   claim.place = TakePlace(body);
   if (!body.AtEnd()) return Error{Code::kBadInput, "a proof is malformed"};
   return claim;
@@ -213,11 +213,11 @@ std::string Accepting::Welcome(std::string_view refusal, const Place& mine, cons
   PutNumber(body, static_cast<std::uint32_t>(offer.process));
   PutNumber(body, static_cast<std::uint32_t>(offer.descriptor));
   body += TextOf(offer.secret);
-  return Seal(group_.token, kWelcomed, said_, body);
+  return Seal(badge_.token, kWelcomed, said_, body);
 }
 
 Result<bool> Accepting::Joined(std::string_view sealed) {
-  const std::string_view body = TRY(Unseal(group_.token, kJoined, said_, sealed));
+  const std::string_view body = TRY(Unseal(badge_.token, kJoined, said_, sealed));
   if (body.size() != 1) return Error{Code::kBadInput, "the end of a handshake is malformed"};
   return body[0] == '\1';
 }

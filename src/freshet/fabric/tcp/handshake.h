@@ -39,8 +39,8 @@ std::string WantsNoTls();
 bool BeginsTls(char first);
 bool BeginsHello(char first);
 
-// The group as one member sees it.
-struct Group {
+// What a member is known by at a door: its rank, and the group it belongs to, whose token it holds.
+struct Badge {
   int rank = 0;
   int size = 1;
   std::string job;
@@ -74,7 +74,7 @@ class Dialing {
     Place place;
     Offer offer;
   };
-  Dialing(const Group& group, int to, const Nonce& nonce) : group_(group), to_(to), nonce_(nonce) {}
+  Dialing(const Badge& badge, int to, const Nonce& nonce) : badge_(badge), to_(to), nonce_(nonce) {}
 
   std::string Hello();
   Result<std::string> Prove(std::string_view challenge, const Place& mine);
@@ -83,7 +83,7 @@ class Dialing {
   std::string Join(bool shared);
 
  private:
-  const Group& group_;
+  const Badge& badge_;
   const int to_;
   const Nonce nonce_;
   std::string said_;
@@ -97,7 +97,7 @@ class Accepting {
     Place place;
     std::string refusal;  // why a holder of the token is not welcome all the same; empty: it is
   };
-  Accepting(const Group& group, const Nonce& nonce) : group_(group), nonce_(nonce) {}
+  Accepting(const Badge& badge, const Nonce& nonce) : badge_(badge), nonce_(nonce) {}
 
   Result<std::string> Challenge(std::string_view hello);
   Result<Claim> Proven(std::string_view sealed);
@@ -105,7 +105,7 @@ class Accepting {
   Result<bool> Joined(std::string_view sealed);  // whether the shared memory was found
 
  private:
-  const Group& group_;
+  const Badge& badge_;
   const Nonce nonce_;
   std::string said_;
 };

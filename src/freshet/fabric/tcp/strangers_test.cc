@@ -39,12 +39,12 @@ class Stranger {
   enum Kind { kSilent, kGarbage, kSlow, kLong, kNoToken, kWrongToken, kOtherJob, kOtherGeneration, kTls, kKinds };
 
   Stranger(Kind kind, Descriptor socket, base::Random& random)
-      : kind_(kind), group_{.rank = 1, .size = 4, .job = "a test", .token = {}, .generation = 0} {
-    group_.token = TestOptions(1, 4).token;
-    if (kind == kWrongToken || kind == kTls) group_.token[3] ^= std::byte{1};
-    if (kind == kOtherJob) group_.job = "another";
-    if (kind == kOtherGeneration) group_.generation = 7;
-    const auto keys = kind == kTls ? tcp::TlsKeys::Make(group_.token).value() : nullptr;
+      : kind_(kind), badge_{.rank = 1, .size = 4, .job = "a test", .token = {}, .generation = 0} {
+    badge_.token = TestOptions(1, 4).token;
+    if (kind == kWrongToken || kind == kTls) badge_.token[3] ^= std::byte{1};
+    if (kind == kOtherJob) badge_.job = "another";
+    if (kind == kOtherGeneration) badge_.generation = 7;
+    const auto keys = kind == kTls ? tcp::TlsKeys::Make(badge_.token).value() : nullptr;
     conduit_ = Conduit(std::move(socket), keys, tcp::TlsSession::Side::kDials);
     words_ = dialing_.Hello();
     if (kind == kGarbage || kind == kLong) words_.assign(kind == kLong ? 20'000 : random.Below(300), '\0');
@@ -77,8 +77,8 @@ class Stranger {
 
  private:
   const Kind kind_;
-  tcp::Group group_;
-  tcp::Dialing dialing_{group_, 0, tcp::NewNonce()};
+  tcp::Badge badge_;
+  tcp::Dialing dialing_{badge_, 0, tcp::NewNonce()};
   Conduit conduit_;
   std::string words_, heard_;
 };

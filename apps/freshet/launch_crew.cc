@@ -1,4 +1,4 @@
-#include "launch_group.h"
+#include "launch_crew.h"
 
 #include <poll.h>
 
@@ -26,7 +26,7 @@ std::string Ended::Text() const {
   return Str(who, ": exit code ", code);
 }
 
-Group::Outcome Group::Run(const std::function<int()>& next_signal) {
+Crew::Outcome Crew::Run(const std::function<int()>& next_signal) {
   while (AnyRunning() && stage_ != Stage::kGivenUp) {
     Carry();
     Reap();
@@ -42,12 +42,12 @@ Group::Outcome Group::Run(const std::function<int()>& next_signal) {
   return Judge();
 }
 
-bool Group::AnyRunning() const {
+bool Crew::AnyRunning() const {
   return std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->running(); });
 }
 
 // Waits a tick for output, and carries it.
-void Group::Carry() {
+void Crew::Carry() {
   std::vector<pollfd> polled;
   std::vector<LineRelay*> relays;
   for (const auto& worker : workers_)
@@ -61,7 +61,7 @@ void Group::Carry() {
     if (polled[i].revents != 0) relays[i]->Pump();
 }
 
-void Group::Reap() {
+void Crew::Reap() {
   for (const auto& worker : workers_) {
     if (!worker->running()) continue;
     worker->Reap();
@@ -72,7 +72,7 @@ void Group::Reap() {
   }
 }
 
-void Group::PassOn(int signal) {
+void Crew::PassOn(int signal) {
   if (stopped_by_ == 0) stopped_by_ = signal;
   // The first asks; workers take the second for "now"; after that there is nobody to listen.
   if (++signals_ > 2) signal = SIGKILL;
@@ -83,7 +83,7 @@ void Group::PassOn(int signal) {
     Enter(Stage::kAsked, signals_ == 1 ? options_.stop_grace : options_.grace);
 }
 
-void Group::Escalate() {
+void Crew::Escalate() {
   if (stage_ == Stage::kRunning || clock_.Now() < deadline_) return;
   switch (stage_) {
     case Stage::kFailed:
@@ -98,7 +98,7 @@ void Group::Escalate() {
   }
 }
 
-void Group::WatchFrozen() {
+void Crew::WatchFrozen() {
   if (stage_ == Stage::kKilled || !frozen_.Look()) return;
   const base::Clock::Duration limit = options_.frozen;
   if (stage_ == Stage::kRunning && (limit == limit.zero() || frozen_.all_for() < limit)) return;
@@ -109,16 +109,16 @@ void Group::WatchFrozen() {
   frozen_.WakeToEnd();
 }
 
-void Group::SignalAll(int signal) {
+void Crew::SignalAll(int signal) {
   for (const auto& worker : workers_) worker->Signal(signal);
 }
 
-void Group::Enter(Stage stage, base::Clock::Duration patience) {
+void Crew::Enter(Stage stage, base::Clock::Duration patience) {
   stage_ = stage;
   deadline_ = clock_.Now() + patience;
 }
 
-Group::Outcome Group::Judge() const {
+Crew::Outcome Crew::Judge() const {
   Outcome outcome;
   outcome.stopped_by = stopped_by_;
   // Who was told to end is no cause, nor is one that noticed the loss of another, unless there is nobody else.

@@ -1,17 +1,17 @@
 #include <algorithm>
 
-#include "launch_group_testing.h"
+#include "launch_crew_testing.h"
 
 namespace freshet::cli {
 namespace {
 
-TEST_F(LaunchGroupTest, EndsWellWhenAllDo) {
+TEST_F(LaunchCrewTest, EndsWellWhenAllDo) {
   const auto outcome = Run(3, "echo hello");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(Cause(outcome), "none");
 }
 
-TEST_F(LaunchGroupTest, MarksEveryLine) {
+TEST_F(LaunchCrewTest, MarksEveryLine) {
   Run(2, "echo one; echo two; echo three >&2; printf four");
   std::vector<std::string> lines;
   const std::string text = out();
@@ -21,7 +21,7 @@ TEST_F(LaunchGroupTest, MarksEveryLine) {
   EXPECT_NE(Content(err_).find("[rank 1] three\n"), std::string::npos);
 }
 
-TEST_F(LaunchGroupTest, CarriesLongOutputWhole) {
+TEST_F(LaunchCrewTest, CarriesLongOutputWhole) {
   Run(2, "i=0; while [ $i -lt 3000 ]; do echo $R $i some words to make the line longer; i=$((i+1)); done");
   const std::string text = out();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6000);
@@ -30,19 +30,19 @@ TEST_F(LaunchGroupTest, CarriesLongOutputWhole) {
   }
 }
 
-TEST_F(LaunchGroupTest, NamesTheOneThatFailed) {
+TEST_F(LaunchCrewTest, NamesTheOneThatFailed) {
   const auto outcome = Run(3, "[ $R = 1 ] && exit 3; exit 0");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(Cause(outcome), "rank 1 on localhost: exit code 3");
 }
 
-TEST_F(LaunchGroupTest, NamesTheSignalThatEndedOne) {
+TEST_F(LaunchCrewTest, NamesTheSignalThatEndedOne) {
   const auto outcome = Run(2, "[ $R = 1 ] && kill -SEGV $$; exit 0");
   EXPECT_EQ(outcome.code, 128 + SIGSEGV);
   EXPECT_NE(Cause(outcome).find("rank 1 on localhost: ended by signal 11"), std::string::npos) << Cause(outcome);
 }
 
-TEST_F(LaunchGroupTest, TheLossOfAnotherIsNoCauseWhenThereIsOne) {
+TEST_F(LaunchCrewTest, TheLossOfAnotherIsNoCauseWhenThereIsOne) {
   // Ranks 0 and 1 notice before rank 2 has wholly ended.
   const auto outcome = Run(3, "[ $R = 2 ] || exit 4; sleep 0.05; exit 5");
   EXPECT_EQ(outcome.code, 5);
@@ -50,7 +50,7 @@ TEST_F(LaunchGroupTest, TheLossOfAnotherIsNoCauseWhenThereIsOne) {
   EXPECT_EQ(Run(3, "exit 4").code, 4);
 }
 
-TEST_F(LaunchGroupTest, OthersThatDoNotEndAreAskedTo) {
+TEST_F(LaunchCrewTest, OthersThatDoNotEndAreAskedTo) {
   bool moved = false;
   const auto outcome = Run(2,
                            "[ $R = 0 ] && echo failing $$ && exit 4; trap 'echo asked; exit 143' TERM; echo ready $R; "
@@ -63,7 +63,7 @@ TEST_F(LaunchGroupTest, OthersThatDoNotEndAreAskedTo) {
   EXPECT_EQ(outcome.code, 4) << "who was told to end is not the cause";
 }
 
-TEST_F(LaunchGroupTest, OthersThatDoNotListenAreKilled) {
+TEST_F(LaunchCrewTest, OthersThatDoNotListenAreKilled) {
   for (const char* const deaf :
        {"trap '' TERM INT; echo ready $R $$; while :; do sleep 0.01; done", "echo ready $R $$; kill -STOP $$"}) {
     const auto outcome = Run(2, Str("[ $R = 0 ] && echo failing $$ && exit 4; ", deaf), [&] {
@@ -75,7 +75,7 @@ TEST_F(LaunchGroupTest, OthersThatDoNotListenAreKilled) {
   }
 }
 
-TEST_F(LaunchGroupTest, PassesASignalOnAndExitsByIt) {
+TEST_F(LaunchCrewTest, PassesASignalOnAndExitsByIt) {
   const auto outcome =
       Run(2, "trap 'echo got $R; exit 130' INT; echo ready $R; while :; do sleep 0.01; done", SignalOnceReady(SIGINT));
   EXPECT_EQ(outcome.code, 130);
@@ -84,30 +84,30 @@ TEST_F(LaunchGroupTest, PassesASignalOnAndExitsByIt) {
   EXPECT_TRUE(Said("got 0") && Said("got 1"));
 }
 
-TEST_F(LaunchGroupTest, StoppingIsNoFailureWhenWorkersFinishWell) {
+TEST_F(LaunchCrewTest, StoppingIsNoFailureWhenWorkersFinishWell) {
   const char* const script = "trap 'exit 0' TERM; echo ready $R; while :; do sleep 0.01; done";
   EXPECT_EQ(Run(2, script, SignalOnceReady(SIGTERM)).code, 0);
 }
 
-TEST_F(LaunchGroupTest, TheThirdSignalKills) {
+TEST_F(LaunchCrewTest, TheThirdSignalKills) {
   const char* const script = "trap '' TERM; echo ready $R; while :; do sleep 0.01; done";
   EXPECT_EQ(Run(2, script, SignalOnceReady(SIGTERM, 3)).code, 128 + SIGTERM);
 }
 
-TEST_F(LaunchGroupTest, WhatAWorkerLeavesBehindEndsWithIt) {
+TEST_F(LaunchCrewTest, WhatAWorkerLeavesBehindEndsWithIt) {
   Run(1, "sleep 1000 & echo left $!");
   ASSERT_GT(NumberAfter("left "), 1);
   EXPECT_TRUE(SoonGone(NumberAfter("left ")));
 }
 
-TEST_F(LaunchGroupTest, AProgramThatIsNotThereIsSaidByItsWorker) {
+TEST_F(LaunchCrewTest, AProgramThatIsNotThereIsSaidByItsWorker) {
   WorkerStart start;
   start.program = "/nowhere/freshet";
   start.arguments = {"freshet"};
   start.err_to = err_.number();
-  Group group(clock_, {});
-  group.Add(std::move(Worker::Start(start)).value());
-  EXPECT_EQ(group.Run([] { return 0; }).code, 127);
+  Crew crew(clock_, {});
+  crew.Add(std::move(Worker::Start(start)).value());
+  EXPECT_EQ(crew.Run([] { return 0; }).code, 127);
   EXPECT_NE(Content(err_).find("[rank 0] freshet: cannot start /nowhere/freshet"), std::string::npos) << Content(err_);
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/simulated_clock.h"
-#include "launch_group.h"
+#include "launch_crew.h"
 #include "launch_testing.h"
 
 namespace freshet::cli {
@@ -16,12 +16,12 @@ namespace freshet::cli {
 inline constexpr auto kGrace = std::chrono::minutes(1);
 
 // Workers that are shell scripts; each knows its number as $R. The clock moves only where a test moves it.
-class LaunchGroupTest : public testing::Test {
+class LaunchCrewTest : public testing::Test {
  protected:
   // `each_tick` may give a signal.
-  Group::Outcome Run(
+  Crew::Outcome Run(
       int workers, const std::string& script, const std::function<int()>& each_tick = [] { return 0; }) {
-    Group group(clock_, {.grace = kGrace, .stop_grace = kGrace});
+    Crew crew(clock_, {.grace = kGrace, .stop_grace = kGrace});
     for (int rank = 0; rank < workers; ++rank) {
       WorkerStart start;
       start.rank = rank;
@@ -33,9 +33,9 @@ class LaunchGroupTest : public testing::Test {
       start.err_to = err_.number();
       auto worker = Worker::Start(start);
       EXPECT_TRUE(worker.ok()) << worker.error().text;
-      if (worker.ok()) group.Add(std::move(worker).value());
+      if (worker.ok()) crew.Add(std::move(worker).value());
     }
-    return group.Run(each_tick);
+    return crew.Run(each_tick);
   }
   static std::string Content(const Descriptor& file) {
     std::string text(1 << 20, '\0');
@@ -60,7 +60,7 @@ class LaunchGroupTest : public testing::Test {
   std::function<int()> SignalOnceReady(int signal, int times = 1) {
     return [this, signal, times]() mutable { return Said("ready 0") && Said("ready 1") && times-- > 0 ? signal : 0; };
   }
-  static std::string Cause(const Group::Outcome& outcome) { return outcome.cause ? outcome.cause->Text() : "none"; }
+  static std::string Cause(const Crew::Outcome& outcome) { return outcome.cause ? outcome.cause->Text() : "none"; }
 
   base::ManualClock clock_;
   const Descriptor out_{memfd_create("out", MFD_CLOEXEC)}, err_{memfd_create("err", MFD_CLOEXEC)};

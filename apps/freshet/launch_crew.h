@@ -34,14 +34,14 @@ struct Ended {
 // end. One that is frozen among others is theirs to notice; when all are, for `frozen`, they are woken and told to end.
 //
 // Threads: one. Ownership: the workers; borrows the clock.
-class Group {
+class Crew {
  public:
   struct Options {
     base::Clock::Duration grace = std::chrono::seconds(5), stop_grace = std::chrono::seconds(30);
     base::Clock::Duration frozen = std::chrono::seconds(4);  // longer than others take to notice one; 0: for ever
   };
-  Group(base::Clock& clock, Options options) : clock_(clock), options_(options), frozen_(clock, workers_) {}
-  Group(const Group&) = delete;
+  Crew(base::Clock& clock, Options options) : clock_(clock), options_(options), frozen_(clock, workers_) {}
+  Crew(const Crew&) = delete;
 
   void Add(std::unique_ptr<Worker> worker) { workers_.push_back(std::move(worker)); }
 
