@@ -28,7 +28,7 @@ void FeedEngine(std::span<const std::byte> bytes) {
   int ends[2];
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
   std::vector<Link> links(2);
-  links[1].conduit = Conduit(Descriptor(ends[0]));
+  links[1].conduit = Conduit(base::Descriptor(ends[0]));
   Engine engine(options, std::move(links), clock);
 
   std::vector<std::byte> room(1000);
@@ -77,7 +77,7 @@ void FeedLane(std::span<const std::byte> bytes) {
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
   const auto memory = SharedMemory::Make(4096, {}).value();
   std::vector<Link> links(2);
-  links[1].conduit = Conduit(Descriptor(ends[0]));
+  links[1].conduit = Conduit(base::Descriptor(ends[0]));
   links[1].shared = SharedMemory::Open(memory->offer()).value();
   Engine engine(options, std::move(links), clock);
   std::vector<std::byte> room(1000);

@@ -49,7 +49,7 @@ struct Job {
   std::vector<std::string> arguments;    // of each worker
   std::vector<std::string> environment;  // of each worker, less its place
   Token token;
-  Descriptor held_token;
+  base::Descriptor held_token;
 };
 
 std::string MachineName() {
@@ -67,12 +67,12 @@ std::string Hex(const Token& bytes) {
 
 // A port of loopback that is free now; 0 when it is not.
 int IfFree(int port) {
-  const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return bind(probe.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? port : 0;
+  return bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? port : 0;
 }
 
 std::string Rendezvous(const std::vector<Seat>& seats, const std::string& machine, const std::string& job) {
@@ -100,9 +100,9 @@ WorkerStart Here(const Job& job, std::vector<std::string> place) {
   start.arguments = {"freshet"};
   start.arguments.insert(start.arguments.end(), job.arguments.begin(), job.arguments.end());
   start.environment = job.environment;
-  place.push_back(Str("FRESHET_TOKEN_FD=", job.held_token.number()));
+  place.push_back(Str("FRESHET_TOKEN_FD=", job.held_token.get()));
   start.environment.insert(start.environment.end(), place.begin(), place.end());
-  start.token = job.held_token.number();
+  start.token = job.held_token.get();
   return start;
 }
 

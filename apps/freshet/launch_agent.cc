@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -49,14 +50,14 @@ class Orders {
 }  // namespace
 
 Result<void> RunAgent(Door& door, base::Clock::Duration frozen, const std::vector<std::string>& arguments) {
-  const Descriptor token = TRY(HoldToken(TRY(ReceiveToken())));
+  const base::Descriptor token = TRY(HoldToken(TRY(ReceiveToken())));
   WorkerStart start;
   start.out = start.err = WorkerStart::Output::kInherit;
   start.arguments = {"freshet"};
   start.arguments.insert(start.arguments.end(), arguments.begin(), arguments.end());
   for (char** variable = environ; *variable != nullptr; ++variable) start.environment.emplace_back(*variable);
-  start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.number()));
-  start.token = token.number();
+  start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.get()));
+  start.token = token.get();
   Crew crew(door.clock, {.frozen = frozen});
   crew.Add(TRY(Worker::Start(start)));
   Orders orders(door);

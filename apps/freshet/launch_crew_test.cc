@@ -104,7 +104,7 @@ TEST_F(LaunchCrewTest, AProgramThatIsNotThereIsSaidByItsWorker) {
   WorkerStart start;
   start.program = "/nowhere/freshet";
   start.arguments = {"freshet"};
-  start.err_to = err_.number();
+  start.err_to = err_.get();
   Crew crew(clock_, {});
   crew.Add(std::move(Worker::Start(start)).value());
   EXPECT_EQ(crew.Run([] { return 0; }).code, 127);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <functional>
@@ -29,17 +30,17 @@ class LaunchCrewTest : public testing::Test {
       start.arguments = {"sh", "-c", script};
       start.environment = {Str("R=", rank), "PATH=/bin:/usr/bin"};
       start.out = WorkerStart::Output::kMark;
-      start.out_to = out_.number();
-      start.err_to = err_.number();
+      start.out_to = out_.get();
+      start.err_to = err_.get();
       auto worker = Worker::Start(start);
       EXPECT_TRUE(worker.ok()) << worker.error().text;
       if (worker.ok()) crew.Add(std::move(worker).value());
     }
     return crew.Run(each_tick);
   }
-  static std::string Content(const Descriptor& file) {
+  static std::string Content(const base::Descriptor& file) {
     std::string text(1 << 20, '\0');
-    const ssize_t got = pread(file.number(), text.data(), text.size(), 0);
+    const ssize_t got = pread(file.get(), text.data(), text.size(), 0);
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return text;
   }
@@ -63,7 +64,7 @@ class LaunchCrewTest : public testing::Test {
   static std::string Cause(const Crew::Outcome& outcome) { return outcome.cause ? outcome.cause->Text() : "none"; }
 
   base::ManualClock clock_;
-  const Descriptor out_{memfd_create("out", MFD_CLOEXEC)}, err_{memfd_create("err", MFD_CLOEXEC)};
+  const base::Descriptor out_{memfd_create("out", MFD_CLOEXEC)}, err_{memfd_create("err", MFD_CLOEXEC)};
 };
 
 }  // namespace freshet::cli

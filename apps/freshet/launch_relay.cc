@@ -1,5 +1,7 @@
 #include "launch_relay.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "base/str.h"
@@ -12,7 +14,7 @@ constexpr int kMostReads = 64;                 // at a time, so that one worker 
 
 }  // namespace
 
-LineRelay::LineRelay(Descriptor from, int to, std::string mark)
+LineRelay::LineRelay(base::Descriptor from, int to, std::string mark)
     : from_(std::move(from)), to_(to), mark_(std::move(mark)) {}
 
 void LineRelay::Carry(std::string_view line) {
@@ -27,7 +29,7 @@ void LineRelay::Carry(std::string_view line) {
 void LineRelay::Pump() {
   for (int reads = 0; open() && reads < kMostReads; ++reads) {
     char bytes[1 << 14];
-    const ssize_t got = read(from_.number(), bytes, sizeof bytes);
+    const ssize_t got = read(from_.get(), bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return Finish();

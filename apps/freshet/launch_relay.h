@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "launch_descriptor.h"
+#include "base/descriptor.h"
 
 namespace freshet::cli {
 
@@ -13,10 +13,10 @@ namespace freshet::cli {
 class LineRelay {
  public:
   // Reads from `from`, which does not block; writes to `to`, which it borrows.
-  LineRelay(Descriptor from, int to, std::string mark);
+  LineRelay(base::Descriptor from, int to, std::string mark);
 
-  int descriptor() const { return from_.number(); }
-  bool open() const { return static_cast<bool>(from_); }
+  int descriptor() const { return from_.get(); }
+  bool open() const { return from_.open(); }
   // Carries what is there; at the end of it, also a last line without an end, and closes.
   void Pump();
   // The same, at once: what has not been written by now does not count.
@@ -25,7 +25,7 @@ class LineRelay {
  private:
   void Carry(std::string_view line);
 
-  Descriptor from_;
+  base::Descriptor from_;
   const int to_;
   const std::string mark_;
   std::string held_;  // a line whose end has not come

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/str.h"
-#include "launch_descriptor.h"
 
 namespace freshet::cli {
 
@@ -14,8 +15,8 @@ namespace freshet::cli {
 inline bool Gone(pid_t pid) {
   if (kill(pid, 0) != 0) return true;
   char text[512] = {};
-  const Descriptor file(open(Str("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || pread(file.number(), text, sizeof text - 1, 0) <= 0) return true;
+  const base::Descriptor file(open(Str("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open() || pread(file.get(), text, sizeof text - 1, 0) <= 0) return true;
   return std::string(text).find(") Z") != std::string::npos;
 }
 

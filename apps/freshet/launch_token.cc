@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -63,9 +64,9 @@ Result<Token> ReadDescriptor(int descriptor, const std::string& from) {
 }
 
 // Refuses what others could have read.
-Result<Token> ReadPrivate(const Descriptor& file, const std::string& path) {
+Result<Token> ReadPrivate(const base::Descriptor& file, const std::string& path) {
   struct stat status {};
-  if (fstat(file.number(), &status) != 0) return SystemError(path);
+  if (fstat(file.get(), &status) != 0) return SystemError(path);
   if (!S_ISREG(status.st_mode)) return Error{Code::kInvalid, Str(path, ": found no plain file, expected a token")};
   if ((status.st_mode & 077) != 0) {
     char mode[8];
@@ -74,12 +75,12 @@ Result<Token> ReadPrivate(const Descriptor& file, const std::string& path) {
                                      ", so others may have read the token; expected 0600: make a new one, and chmod "
                                      "600 it before the token is in it")};
   }
-  return ReadDescriptor(file.number(), path);
+  return ReadDescriptor(file.get(), path);
 }
 
 Result<Token> ReadFile(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return SystemError(Str("cannot read the token ", path));
+  const base::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return SystemError(Str("cannot read the token ", path));
   return ReadPrivate(file, path);
 }
 
@@ -96,9 +97,9 @@ Result<Token> ReadInherited(const std::string& number) {
 Result<void> MakeUserFile(const std::string& path) {
   const Token token = TRY(MakeToken());
   std::string draft = path + ".XXXXXX";
-  const Descriptor file(mkostemp(draft.data(), O_CLOEXEC));  // mode 0600
-  if (!file) return SystemError(Str("cannot make ", draft));
-  auto made = WriteToken(file.number(), token, draft);
+  const base::Descriptor file(mkostemp(draft.data(), O_CLOEXEC));  // mode 0600
+  if (!file.open()) return SystemError(Str("cannot make ", draft));
+  auto made = WriteToken(file.get(), token, draft);
   if (made.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
     made = SystemError(Str("cannot make ", path));
   unlink(draft.c_str());
@@ -109,15 +110,17 @@ Result<Token> ReadUserFile(const fabric::Environment& environment) {
   const char* const directory = environment("XDG_RUNTIME_DIR");
   const std::string path =
       Str(directory == nullptr || *directory == '\0' ? "/tmp" : directory, "/freshet-token-", geteuid());
-  const auto open_it = [&] { return Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)); };
-  Descriptor file = open_it();
-  if (!file && errno == ENOENT) {
+  const auto open_it = [&] {
+    return base::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  };
+  base::Descriptor file = open_it();
+  if (!file.open() && errno == ENOENT) {
     TRY(MakeUserFile(path));
     file = open_it();
   }
-  if (!file) return SystemError(Str("cannot read the token ", path, "; pass --token-file FILE instead"));
+  if (!file.open()) return SystemError(Str("cannot read the token ", path, "; pass --token-file FILE instead"));
   struct stat status {};
-  if (fstat(file.number(), &status) != 0 || status.st_uid != geteuid())
+  if (fstat(file.get(), &status) != 0 || status.st_uid != geteuid())
     return Error{Code::kInvalid, Str(path, ": belongs to user ", status.st_uid, ", not to this one (", geteuid(),
                                      "); remove it or pass --token-file FILE")};
   return ReadPrivate(file, path);
@@ -132,10 +135,10 @@ Result<Token> MakeToken() {
   return token;
 }
 
-Result<Descriptor> HoldToken(const Token& token) {
-  Descriptor file(memfd_create("freshet-token", MFD_CLOEXEC));
-  if (!file) return SystemError("cannot make a file in memory");
-  TRY(WriteToken(file.number(), token, "cannot write to a file in memory"));
+Result<base::Descriptor> HoldToken(const Token& token) {
+  base::Descriptor file(memfd_create("freshet-token", MFD_CLOEXEC));
+  if (!file.open()) return SystemError("cannot make a file in memory");
+  TRY(WriteToken(file.get(), token, "cannot write to a file in memory"));
   return file;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "fabric/launch/environment.h"
-#include "launch_descriptor.h"
 
 namespace freshet::cli {
 
@@ -19,7 +19,7 @@ Result<Token> MakeToken();
 
 // A file without a name that holds the token, for workers to inherit. It is closed on exec unless its starter says
 // otherwise.
-Result<Descriptor> HoldToken(const Token& token);
+Result<base::Descriptor> HoldToken(const Token& token);
 
 // This worker's token: from `file` (--token-file), else from the descriptor FRESHET_TOKEN_FD that `freshet launch`, or
 // whoever else started it, handed down (a file, from its beginning, or a pipe, to its end), else from the file

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -56,11 +57,11 @@ TEST_F(LaunchTokenTest, RefusesAFileThatOthersCanRead) {
 
 TEST_F(LaunchTokenTest, TheFlagWinsThenTheDescriptorThenTheFile) {
   const Token held = MakeToken().value();
-  const Descriptor memory = std::move(HoldToken(held)).value();
+  const base::Descriptor memory = std::move(HoldToken(held)).value();
   variables_["FRESHET_TOKEN_FILE"] = File(kRaw);
   const Token from_file = Read().value();
   EXPECT_EQ(static_cast<char>(from_file[0]), '0');
-  variables_["FRESHET_TOKEN_FD"] = Str(memory.number());
+  variables_["FRESHET_TOKEN_FD"] = Str(memory.get());
   EXPECT_EQ(Read().value(), held);
   EXPECT_EQ(Read().value(), held) << "again";
   EXPECT_EQ(Read(scratch_ / "token").value(), from_file);

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -18,21 +19,21 @@ Error SystemError(const std::string& what) { return Error{Code::kIo, Str(what, "
 
 // Both ends of a way for bytes; the other one goes to the worker.
 struct Way {
-  Descriptor ours, workers;
+  base::Descriptor ours, workers;
 };
 
 Result<Way> MakePipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return Way{Descriptor(ends[0]), Descriptor(ends[1])};
+  return Way{base::Descriptor(ends[0]), base::Descriptor(ends[1])};
 }
 
 Result<Way> MakeControl() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return SystemError("cannot make a socket");
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return Way{Descriptor(ends[0]), Descriptor(ends[1])};
+  return Way{base::Descriptor(ends[0]), base::Descriptor(ends[1])};
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -76,16 +77,16 @@ Result<std::unique_ptr<Worker>> Worker::Start(const WorkerStart& start) {
   const std::string mark = Str("[rank ", start.rank, "] ");
   if (start.far) {
     control = TRY(MakeControl());
-    streams.in = control.workers.number();
+    streams.in = control.workers.get();
   }
   if (start.out == WorkerStart::Output::kMark) {
     out = TRY(MakePipe());
-    streams.out = out.workers.number();
+    streams.out = out.workers.get();
     relays.emplace_back(std::move(out.ours), start.out_to, mark);
   }
   if (start.err == WorkerStart::Output::kMark) {
     err = TRY(MakePipe());
-    streams.err = err.workers.number();
+    streams.err = err.workers.get();
     relays.emplace_back(std::move(err.ours), start.err_to, mark);
   }
   sigset_t all, before;  // held until the new process has no handlers of ours left, which would swallow them
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(const WorkerStart& start) {
   return std::unique_ptr<Worker>(new Worker(start, pid, std::move(control.ours), std::move(relays)));
 }
 
-Worker::Worker(const WorkerStart& start, pid_t pid, Descriptor control, std::vector<LineRelay> relays)
+Worker::Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, std::vector<LineRelay> relays)
     : rank_(start.rank), host_(start.host), control_(std::move(control)), relays_(std::move(relays)), pid_(pid) {}
 
 Worker::~Worker() {
@@ -112,7 +113,7 @@ Worker::~Worker() {
 }
 
 void Worker::Tell(std::string_view bytes) {
-  if (control_) (void)!send(control_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (control_.open()) (void)!send(control_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
 void Worker::Signal(int signal) {

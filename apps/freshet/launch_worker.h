@@ -42,7 +42,7 @@ class Worker {
   bool running() const { return pid_ > 0; }
   int code() const { return code_; }      // of its exit; 128 + n when signal n ended it
   int signal() const { return signal_; }  // that ended it, or 0
-  bool far() const { return static_cast<bool>(control_); }
+  bool far() const { return control_.open(); }
   bool asked() const { return asked_; }  // to end, by Signal
   std::vector<LineRelay>& relays() { return relays_; }
 
@@ -60,11 +60,11 @@ class Worker {
   void Reap();
 
  private:
-  Worker(const WorkerStart& start, pid_t pid, Descriptor control, std::vector<LineRelay> relays);
+  Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, std::vector<LineRelay> relays);
 
   const int rank_;
   const std::string host_;
-  Descriptor control_;
+  base::Descriptor control_;
   std::vector<LineRelay> relays_;
   pid_t pid_;
   int code_ = 0, signal_ = 0;

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include "base/beneath.h"
+#include "base/descriptor.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -22,32 +23,17 @@ Error SystemError(std::string_view what, const std::string& path) {
   return {code, Str(path, ": cannot ", what, ": ", std::strerror(error))};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ > 2) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 class PosixInput final : public InputFile {
  public:
-  PosixInput(int fd, std::string path, std::optional<std::uint64_t> size)
-      : fd_(fd), path_(std::move(path)), size_(size) {}
+  PosixInput(Descriptor file, std::string path, std::optional<std::uint64_t> size)
+      : file_(std::move(file)), path_(std::move(path)), size_(size) {}
 
   Result<std::size_t> Read(std::span<char> out) override {
-    return Fill(out, [this](char* at, std::size_t n, std::size_t) { return read(fd_.get(), at, n); });
+    return Fill(out, [this](char* at, std::size_t n, std::size_t) { return read(file_.get(), at, n); });
   }
   Result<std::size_t> ReadAt(std::uint64_t offset, std::span<char> out) const override {
     return Fill(out, [&](char* at, std::size_t n, std::size_t done) {
-      return pread(fd_.get(), at, n, static_cast<off_t>(offset + done));
+      return pread(file_.get(), at, n, static_cast<off_t>(offset + done));
     });
   }
   std::optional<std::uint64_t> size() const override { return size_; }
@@ -65,19 +51,19 @@ class PosixInput final : public InputFile {
     }
     return done;
   }
-  const Descriptor fd_;
+  const Descriptor file_;
   const std::string path_;
   const std::optional<std::uint64_t> size_;
 };
 
 class PosixOutput final : public OutputFile {
  public:
-  PosixOutput(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  PosixOutput(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
 
   Result<void> Write(std::span<const std::byte> bytes) override {
     if (failed_) return *failed_;
     while (!bytes.empty()) {
-      const ssize_t put = write(fd_.get(), bytes.data(), bytes.size());
+      const ssize_t put = write(file_.get(), bytes.data(), bytes.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return Fail("write");
       bytes = bytes.subspan(static_cast<std::size_t>(put));
@@ -87,7 +73,7 @@ class PosixOutput final : public OutputFile {
   Result<void> Sync() override {
     if (failed_) return *failed_;
     // EINVAL: a pipe or a character device (/dev/stdout, /dev/null), which has nothing to sync.
-    if (fdatasync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) return Fail("sync");
+    if (fdatasync(file_.get()) != 0 && errno != EINVAL && errno != EROFS) return Fail("sync");
     return {};
   }
 
@@ -96,18 +82,18 @@ class PosixOutput final : public OutputFile {
     failed_ = SystemError(what, path_);
     return *failed_;
   }
-  const Descriptor fd_;
+  const Descriptor file_;
   const std::string path_;
   std::optional<Error> failed_;
 };
 
 class PosixAppend final : public AppendFile {
  public:
-  PosixAppend(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  PosixAppend(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
 
   Result<void> Append(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
-      const ssize_t put = write(fd_.get(), bytes.data(), bytes.size());
+      const ssize_t put = write(file_.get(), bytes.data(), bytes.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return SystemError("write", path_);
       bytes = bytes.subspan(static_cast<std::size_t>(put));
@@ -115,42 +101,42 @@ class PosixAppend final : public AppendFile {
     return {};
   }
   Result<void> Sync() override {
-    if (fdatasync(fd_.get()) != 0) return SystemError("sync", path_);
+    if (fdatasync(file_.get()) != 0) return SystemError("sync", path_);
     return {};
   }
   Result<void> Truncate(std::uint64_t size) override {
-    if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return SystemError("shorten", path_);
+    if (ftruncate(file_.get(), static_cast<off_t>(size)) != 0) return SystemError("shorten", path_);
     return {};
   }
 
  private:
-  const Descriptor fd_;
+  const Descriptor file_;
   const std::string path_;
 };
 
 class PosixLock final : public FileLock {
  public:
-  explicit PosixLock(int fd) : fd_(fd) {}
+  explicit PosixLock(Descriptor file) : file_(std::move(file)) {}
 
  private:
-  const Descriptor fd_;  // closing it lets go of the lock
+  const Descriptor file_;  // closing it lets go of the lock
 };
 
 }  // namespace
 
 Result<std::unique_ptr<InputFile>> PosixFiles::OpenRead(const std::string& path) {
-  const int fd = path == "-" ? 0 : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return SystemError("open", path);
+  const bool standard = path == "-";
+  Descriptor file = standard ? Descriptor::Lent(0) : Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return SystemError("open", path);
   struct stat info {};
-  if (fstat(fd, &info) != 0) return SystemError("look at", path);
-  if (S_ISDIR(info.st_mode)) {
-    close(fd);
+  if (fstat(file.get(), &info) != 0) return SystemError("look at", path);
+  if (S_ISDIR(info.st_mode))
     return Error{Code::kIo, Str(path, ": is a directory; give a file or a pattern such as '", path, "/*'")};
-  }
   std::optional<std::uint64_t> size;
-  if (S_ISREG(info.st_mode) && (fd != 0 || lseek(fd, 0, SEEK_CUR) == 0))
+  if (S_ISREG(info.st_mode) && (!standard || lseek(file.get(), 0, SEEK_CUR) == 0))
     size = static_cast<std::uint64_t>(info.st_size);
-  return std::unique_ptr<InputFile>(std::make_unique<PosixInput>(fd, path == "-" ? "standard input" : path, size));
+  return std::unique_ptr<InputFile>(
+      std::make_unique<PosixInput>(std::move(file), standard ? "standard input" : path, size));
 }
 
 Result<std::unique_ptr<InputFile>> OpenBeneath(const std::string& folder, std::string_view name) {
@@ -158,9 +144,8 @@ Result<std::unique_ptr<InputFile>> OpenBeneath(const std::string& folder, std::s
   constexpr std::size_t kMostName = 4096;
   if (name.empty() || name.size() > kMostName || name.find('\0') != std::string_view::npos)
     return Error{Code::kBadInput, Str(Quoted(name.substr(0, 100)), " is no name of a file")};
-  auto at =
-      std::make_unique<Descriptor>(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (at->get() < 0) return SystemError("open", folder);
+  Descriptor at(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at.open()) return SystemError("open", folder);
   for (std::string_view rest = name; !rest.empty();) {
     const std::size_t slash = rest.find('/');
     const std::string part(rest.substr(0, slash));
@@ -171,29 +156,32 @@ Result<std::unique_ptr<InputFile>> OpenBeneath(const std::string& folder, std::s
     if (!last && rest.empty()) return Error{Code::kBadInput, Str(Quoted(name), " names a folder, not a file")};
     // Non-blocking, so that a pipe cannot hold us up before it is seen to be one.
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
-    const int fd = openat(at->get(), part.c_str(), flags);
-    if (fd < 0 && errno == ELOOP)
+    Descriptor next(openat(at.get(), part.c_str(), flags));
+    if (!next.open() && errno == ELOOP)
       return Error{Code::kBadInput, Str(path, ": ", Quoted(part), " is a link, which is not followed")};
-    if (fd < 0) return SystemError("open", path);
-    at = std::make_unique<Descriptor>(fd);
+    if (!next.open()) return SystemError("open", path);
+    at = std::move(next);
   }
   struct stat info {};
-  if (fstat(at->get(), &info) != 0) return SystemError("look at", path);
+  if (fstat(at.get(), &info) != 0) return SystemError("look at", path);
   if (!S_ISREG(info.st_mode)) return Error{Code::kBadInput, Str(path, ": is no regular file")};
   return std::unique_ptr<InputFile>(
-      std::make_unique<PosixInput>(at->Release(), path, static_cast<std::uint64_t>(info.st_size)));
+      std::make_unique<PosixInput>(std::move(at), path, static_cast<std::uint64_t>(info.st_size)));
 }
 
 Result<std::unique_ptr<OutputFile>> PosixFiles::Create(const std::string& path) {
-  const int fd = path == "-" ? 1 : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return SystemError("create", path);
-  return std::unique_ptr<OutputFile>(std::make_unique<PosixOutput>(fd, path == "-" ? "standard output" : path));
+  const bool standard = path == "-";
+  Descriptor file =
+      standard ? Descriptor::Lent(1) : Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.open()) return SystemError("create", path);
+  return std::unique_ptr<OutputFile>(
+      std::make_unique<PosixOutput>(std::move(file), standard ? "standard output" : path));
 }
 
 Result<std::unique_ptr<AppendFile>> PosixFiles::OpenAppend(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return SystemError("open", path);
-  return std::unique_ptr<AppendFile>(std::make_unique<PosixAppend>(fd, path));
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.open()) return SystemError("open", path);
+  return std::unique_ptr<AppendFile>(std::make_unique<PosixAppend>(std::move(file), path));
 }
 
 Result<void> PosixFiles::Rename(const std::string& from, const std::string& to) {
@@ -216,10 +204,9 @@ Result<void> PosixFiles::MakeDirectory(const std::string& path) {
 Result<void> PosixFiles::SyncDirectoryOf(const std::string& path) {
   std::string parent = std::filesystem::path(path).parent_path().string();
   if (parent.empty()) parent = ".";
-  const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return SystemError("open", parent);
-  const Descriptor directory(fd);
-  if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return SystemError("sync", parent);
+  const Descriptor directory(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.open()) return SystemError("open", parent);
+  if (fsync(directory.get()) != 0 && errno != EINVAL && errno != EROFS) return SystemError("sync", parent);
   return {};
 }
 
@@ -227,7 +214,7 @@ Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path) {
   while (true) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return SystemError("create", path);
-    auto lock = std::make_unique<PosixLock>(fd);
+    auto lock = std::make_unique<PosixLock>(Descriptor(fd));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
       char holder[32] = {};
       if (pread(fd, holder, sizeof holder - 1, 0) <= 0) std::strcpy(holder, "unknown");

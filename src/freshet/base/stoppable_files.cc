@@ -8,24 +8,21 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.h"
+
 namespace freshet::base {
 namespace {
 
 class WaitingInput final : public InputFile {
  public:
-  WaitingInput(int fd, std::string path, const std::atomic<bool>& stop)
-      : fd_(fd), path_(std::move(path)), stop_(stop) {}
-  ~WaitingInput() override {
-    if (fd_ > 2) close(fd_);
-  }
-  WaitingInput(const WaitingInput&) = delete;
-  WaitingInput& operator=(const WaitingInput&) = delete;
+  WaitingInput(Descriptor file, std::string path, const std::atomic<bool>& stop)
+      : file_(std::move(file)), path_(std::move(path)), stop_(stop) {}
 
   Result<std::size_t> Read(std::span<char> out) override {
     std::size_t done = 0;
     while (done < out.size()) {
       TRY(WaitForBytes());
-      const ssize_t got = read(fd_, out.data() + done, out.size() - done);
+      const ssize_t got = read(file_.get(), out.data() + done, out.size() - done);
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got < 0) return Failed("read");
       if (got == 0) break;
@@ -46,7 +43,7 @@ class WaitingInput final : public InputFile {
     while (true) {
       if (stop_.load(std::memory_order_relaxed))
         return Error{Code::kStopped, Str("stopped while waiting for more of ", path_)};
-      pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
+      pollfd waiting{.fd = file_.get(), .events = POLLIN, .revents = 0};
       const int ready = poll(&waiting, 1, kLookUpMs);
       if (ready < 0 && errno != EINTR) return Failed("wait for");
       if (ready > 0) return {};
@@ -56,7 +53,7 @@ class WaitingInput final : public InputFile {
     return {Code::kIo, Str(path_, ": cannot ", what, " it: ", std::strerror(errno))};
   }
 
-  const int fd_;
+  const Descriptor file_;
   const std::string path_;
   const std::atomic<bool>& stop_;
 };
@@ -73,11 +70,11 @@ Result<std::unique_ptr<InputFile>> StoppableFiles::OpenRead(const std::string& p
   if (!IsDevice(path)) return posix_.OpenRead(path);
   if (path == "-") {
     if (IsPlain(0)) return posix_.OpenRead(path);
-    return std::unique_ptr<InputFile>(std::make_unique<WaitingInput>(0, "standard input", stop_));
+    return std::unique_ptr<InputFile>(std::make_unique<WaitingInput>(Descriptor::Lent(0), "standard input", stop_));
   }
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Error{Code::kIo, Str(path, ": cannot open: ", std::strerror(errno))};
-  return std::unique_ptr<InputFile>(std::make_unique<WaitingInput>(fd, path, stop_));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return Error{Code::kIo, Str(path, ": cannot open: ", std::strerror(errno))};
+  return std::unique_ptr<InputFile>(std::make_unique<WaitingInput>(std::move(file), path, stop_));
 }
 
 }  // namespace freshet::base

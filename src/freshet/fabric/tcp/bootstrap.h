@@ -46,7 +46,7 @@ class Bootstrap {
   const Deadline deadline_;
   Place place_;
   std::shared_ptr<const TlsKeys> tls_;  // none: in the clear
-  Descriptor listener_;
+  base::Descriptor listener_;
   std::vector<Link> links_;
   std::uint64_t strangers_ = 0;
 };

@@ -15,7 +15,6 @@ namespace freshet::fabric {
 namespace {
 
 using tcp::Deadline;
-using tcp::Descriptor;
 
 void ExpectError(const Members& members, int rank, const std::string& part) {
   const auto& member = members[static_cast<std::size_t>(rank)];
@@ -102,7 +101,7 @@ TEST(Bootstrap, ASecondMemberOfTheSameRankIsRefused) {
 void Disturb(int port, std::uint64_t seed, const std::atomic<bool>& stop) {
   base::SystemClock clock;
   base::Random random(seed, "strangers");
-  std::vector<Descriptor> idle;
+  std::vector<base::Descriptor> idle;
   while (!stop) {
     auto socket = tcp::Connect({"127.0.0.1", port}, Deadline(clock, std::chrono::milliseconds(200)));
     if (!socket.ok()) continue;

@@ -42,7 +42,7 @@ Result<std::size_t> ReceiveOnce(int socket, std::span<const iovec> parts) {
 
 }  // namespace
 
-Conduit::Conduit(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side)
+Conduit::Conduit(base::Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side)
     : socket_(std::move(socket)), tls_(keys ? std::make_unique<TlsSession>(std::move(keys), side) : nullptr) {}
 
 Result<bool> Conduit::Handshake() {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <span>
 
+#include "base/descriptor.h"
 #include "base/result.h"
-#include "fabric/tcp/descriptor.h"
 #include "fabric/tcp/tls.h"
 
 namespace freshet::fabric::tcp {
@@ -22,8 +22,8 @@ namespace freshet::fabric::tcp {
 class Conduit {
  public:
   Conduit() = default;
-  explicit Conduit(Descriptor socket) : socket_(std::move(socket)) {}
-  Conduit(Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side);
+  explicit Conduit(base::Descriptor socket) : socket_(std::move(socket)) {}
+  Conduit(base::Descriptor socket, std::shared_ptr<const TlsKeys> keys, TlsSession::Side side);
 
   int socket() const { return socket_.get(); }
   bool open() const { return socket_.open(); }
@@ -50,7 +50,7 @@ class Conduit {
   Result<std::size_t> Encrypt(std::span<const iovec> parts, std::size_t skip);
   Result<std::size_t> Decrypt(std::span<const iovec> parts);
 
-  Descriptor socket_;
+  base::Descriptor socket_;
   std::unique_ptr<TlsSession> tls_;
   std::uint64_t bytes_sent_ = 0;
 };

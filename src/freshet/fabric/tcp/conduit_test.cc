@@ -63,13 +63,13 @@ class Pair {
   std::string refusal;  // of the second
 
  private:
-  static Conduit Open(Descriptor& near, int token, std::uint64_t rekey_bytes, Side side) {
+  static Conduit Open(base::Descriptor& near, int token, std::uint64_t rekey_bytes, Side side) {
     int ends[2];
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
-    near = Descriptor(ends[0]);
-    return Conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(token), rekey_bytes).value(), side);
+    near = base::Descriptor(ends[0]);
+    return Conduit(base::Descriptor(ends[1]), TlsKeys::Make(TokenOf(token), rekey_bytes).value(), side);
   }
-  Descriptor near_[2];
+  base::Descriptor near_[2];
   std::string on_the_way_[2];
 };
 
@@ -181,9 +181,10 @@ TEST(ConduitUnderTls, WhoHasACertificateInPlaceOfTheTokenIsNotBelieved) {
   for (const bool listens : {true, false}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-    const Descriptor near(ends[0]);
+    const base::Descriptor near(ends[0]);
     Impostor impostor(ends[0], listens);
-    Conduit conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), listens ? Side::kDials : Side::kAccepts);
+    Conduit conduit(base::Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(),
+                    listens ? Side::kDials : Side::kAccepts);
     Result<bool> met = false;
     for (int i = 0; i < 5 && met.ok(); ++i) {
       met = conduit.Handshake();
@@ -198,8 +199,8 @@ TEST(ConduitUnderTls, GarbageIsRefused) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-    const Descriptor stranger(ends[0]);
-    Conduit conduit(Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), Side::kAccepts);
+    const base::Descriptor stranger(ends[0]);
+    Conduit conduit(base::Descriptor(ends[1]), TlsKeys::Make(TokenOf(1)).value(), Side::kAccepts);
     std::string bytes = RandomBytes(seed, 20'000);
     if (seed % 2 == 0) bytes.replace(0, 3, "\x16\x03\x01");
     ASSERT_GT(::send(ends[0], bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);

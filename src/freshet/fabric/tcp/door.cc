@@ -24,7 +24,7 @@ Nonce NewNonce() {
   return nonce;
 }
 
-Door::Door(Descriptor listener, Settings settings, const base::Clock& clock)
+Door::Door(base::Descriptor listener, Settings settings, const base::Clock& clock)
     : listener_(std::move(listener)), settings_(std::move(settings)), clock_(clock) {}
 
 void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>& wanted,
@@ -57,7 +57,7 @@ void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>
 
 void Door::AcceptAll() {
   for (std::size_t i = 0; i < kGuests && MakeRoom(); ++i) {
-    Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    base::Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;
     Conduit conduit(std::move(socket), settings_.tls, TlsSession::Side::kAccepts);
     guests_.emplace_back(std::move(conduit), settings_.badge, Deadline(clock_, kPatience), Deadline(clock_, kCourtesy));

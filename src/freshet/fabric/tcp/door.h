@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "fabric/tcp/descriptor.h"
+#include "base/descriptor.h"
 #include "fabric/tcp/handshake.h"
 #include "fabric/tcp/shared_ring.h"
 #include "fabric/tcp/socket.h"
@@ -40,14 +40,14 @@ class Door {
     std::size_t ring_bytes = 0;                    // of shared memory for those of the same host; 0: none
     std::shared_ptr<const TlsKeys> tls = nullptr;  // none: in the clear
   };
-  Door(Descriptor listener, Settings settings, const base::Clock& clock);
+  Door(base::Descriptor listener, Settings settings, const base::Clock& clock);
 
   // Looks at the listener and all guests once, when there is something, or at the `end`. `wanted` says why a rank is
   // not welcome ("" if it is); `entered` gets each that is in.
   void Turn(base::Clock::Duration end, const std::function<std::string(int rank)>& wanted,
             const std::function<void(int rank, Link link)>& entered, const std::vector<int>& watched);
 
-  const Descriptor& listener() const { return listener_; }
+  const base::Descriptor& listener() const { return listener_; }
   std::uint64_t strangers() const { return strangers_; }
   std::uint64_t mismatched() const { return mismatched_; }  // of these, who came without our TLS, or with one of theirs
 
@@ -77,7 +77,7 @@ class Door {
   Result<std::string> Answer(Guest& guest, const std::function<std::string(int)>& wanted);
   static Result<std::size_t> Expected(const Guest& guest);
 
-  Descriptor listener_;
+  base::Descriptor listener_;
   const Settings settings_;
   const base::Clock& clock_;
   std::list<Guest> guests_;

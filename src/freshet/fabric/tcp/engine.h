@@ -58,8 +58,8 @@ class Engine final : public Protocol, public FrameHandler {
   void Poll(Peer& peer, bool writing);
   void Handle(Peer& peer, const Result<bool>& outcome, bool& any);
 
-  Descriptor epoll_;
-  Descriptor interrupt_;
+  base::Descriptor epoll_;
+  base::Descriptor interrupt_;
   std::vector<std::unique_ptr<Peer>> peers_;
 };
 

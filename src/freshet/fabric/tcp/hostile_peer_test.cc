@@ -19,12 +19,12 @@ class HostilePeer : public ::testing::Test {
   HostilePeer() {
     int ends[2];
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
-    far_ = Descriptor(ends[1]);
+    far_ = base::Descriptor(ends[1]);
     TcpOptions options;
     options.size = 2;
     options.max_message_bytes = kMost;
     std::vector<Link> links(2);
-    links[1].conduit = Conduit(Descriptor(ends[0]));
+    links[1].conduit = Conduit(base::Descriptor(ends[0]));
     links[1].shared = SharedMemory::Open(memory_->offer()).value();
     engine_.emplace(options, std::move(links), clock_);
     receive_ = engine_->StartReceive(Operation::Kind::kReceive, 1, 1, Landing(std::span(room_))).value();
@@ -53,7 +53,7 @@ class HostilePeer : public ::testing::Test {
   }
 
   base::ManualClock clock_;
-  Descriptor far_;
+  base::Descriptor far_;
   std::unique_ptr<SharedMemory> memory_ = SharedMemory::Make(4096, {}).value();
   std::vector<std::byte> room_ = std::vector<std::byte>(50'000);
   std::optional<Engine> engine_;

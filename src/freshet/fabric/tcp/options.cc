@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/tcp/descriptor.h"
+#include "base/descriptor.h"
 
 namespace freshet::fabric {
 namespace tcp {
@@ -26,7 +26,7 @@ Result<void> MakeTokenFile(const std::string& path) {
   Token token;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(token.data()), token.size()) != 1)
     return Error{Code::kIo, "the system has no random bytes for a job token"};
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const base::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.open()) return IoError("make", path);
   if (::write(file.get(), token.data(), token.size()) != static_cast<ssize_t>(token.size()))
     return IoError("write", path);
@@ -34,7 +34,7 @@ Result<void> MakeTokenFile(const std::string& path) {
 }
 
 Result<Token> ReadTokenFile(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.open()) return IoError("open", path);
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return IoError("look at", path);

@@ -64,7 +64,7 @@ void RingReader::Consume(std::size_t bytes) {
 
 Result<std::unique_ptr<SharedMemory>> SharedMemory::Make(std::size_t ring_bytes,
                                                          const std::array<std::byte, 16>& secret) {
-  Descriptor file(::memfd_create("freshet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::Descriptor file(::memfd_create("freshet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.open()) return SystemError("make");
   if (::ftruncate(file.get(), static_cast<off_t>(TotalBytes(ring_bytes))) != 0) return SystemError("size");
   if (::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return SystemError("seal");
@@ -78,7 +78,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Open(const Offer& offer) {
   if (!std::has_single_bit(offer.bytes) || offer.bytes > kMaxRingBytes)
     return Error{Code::kInvalid, Str("shared memory of ", offer.bytes, " bytes is not taken")};
   const std::string path = Str("/proc/", offer.process, "/fd/", offer.descriptor);
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  base::Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.open()) return SystemError("open the other process's");
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return SystemError("look at");
@@ -93,7 +93,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Open(const Offer& offer) {
   return shared;
 }
 
-SharedMemory::SharedMemory(Descriptor file, std::span<std::byte> memory, std::size_t ring_bytes, bool maker)
+SharedMemory::SharedMemory(base::Descriptor file, std::span<std::byte> memory, std::size_t ring_bytes, bool maker)
     : file_(std::move(file)), memory_(memory), ring_bytes_(ring_bytes), maker_(maker) {}
 
 SharedMemory::~SharedMemory() { ::munmap(memory_.data(), memory_.size()); }

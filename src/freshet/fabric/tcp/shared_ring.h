@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "base/descriptor.h"
 #include "base/result.h"
-#include "fabric/tcp/descriptor.h"
 #include "fabric/tcp/handshake.h"
 
 namespace freshet::fabric::tcp {
@@ -76,11 +76,11 @@ class SharedMemory {
   void CloseDescriptor() { file_.Close(); }
 
  private:
-  SharedMemory(Descriptor file, std::span<std::byte> memory, std::size_t ring_bytes, bool maker);
+  SharedMemory(base::Descriptor file, std::span<std::byte> memory, std::size_t ring_bytes, bool maker);
   RingControl& Control(bool of_maker);
   std::span<std::byte> Ring(bool of_maker);
 
-  Descriptor file_;
+  base::Descriptor file_;
   const std::span<std::byte> memory_;
   const std::size_t ring_bytes_;
   const bool maker_;

@@ -73,7 +73,7 @@ base::Clock::Duration Deadline::Next() const {
 
 void Await(std::span<pollfd> sockets, const base::Clock& clock, base::Clock::Duration end) {
   // A clock waits for one descriptor: one that is ready when any of these is.
-  const Descriptor all(::epoll_create1(EPOLL_CLOEXEC));
+  const base::Descriptor all(::epoll_create1(EPOLL_CLOEXEC));
   for (const pollfd& socket : sockets) {
     epoll_event event{.events = static_cast<std::uint32_t>(socket.events), .data = {}};
     if (socket.fd >= 0) (void)::epoll_ctl(all.get(), EPOLL_CTL_ADD, socket.fd, &event);
@@ -97,9 +97,9 @@ Result<Address> ParseAddress(std::string_view text) {
   return Address{std::string(host), port};
 }
 
-Result<Descriptor> Listen(const Address& at) {
+Result<base::Descriptor> Listen(const Address& at) {
   const Resolved found = TRY(Resolve(at, true));
-  Descriptor socket(::socket(found->ai_family, kSocketFlags, 0));
+  base::Descriptor socket(::socket(found->ai_family, kSocketFlags, 0));
   const int on = 1;
   if (!socket.open()) return SystemError("open a socket for", at);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -108,10 +108,10 @@ Result<Descriptor> Listen(const Address& at) {
   return socket;
 }
 
-Result<Descriptor> Connect(const Address& to, const Deadline& deadline) {
+Result<base::Descriptor> Connect(const Address& to, const Deadline& deadline) {
   const Resolved found = TRY(Resolve(to, false));
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    Descriptor socket(::socket(at->ai_family, kSocketFlags, 0));
+    base::Descriptor socket(::socket(at->ai_family, kSocketFlags, 0));
     if (!socket.open()) return SystemError("open a socket for", to);
     if (::connect(socket.get(), at->ai_addr, at->ai_addrlen) != 0) {
       if (errno != EINPROGRESS) continue;

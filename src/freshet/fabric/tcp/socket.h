@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "fabric/tcp/conduit.h"
-#include "fabric/tcp/descriptor.h"
 
 namespace freshet::fabric::tcp {
 
@@ -43,9 +43,9 @@ struct Address {
 };
 Result<Address> ParseAddress(std::string_view text);  // "host:port", "[::1]:port"
 
-Result<Descriptor> Listen(const Address& at);
+Result<base::Descriptor> Listen(const Address& at);
 // One attempt to connect.
-Result<Descriptor> Connect(const Address& to, const Deadline& deadline);
+Result<base::Descriptor> Connect(const Address& to, const Deadline& deadline);
 // Sends at once, waits long, notices vanished hosts; for sockets of members.
 void Tune(const Conduit& conduit);
 

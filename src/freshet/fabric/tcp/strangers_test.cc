@@ -19,7 +19,6 @@ namespace freshet::fabric {
 namespace {
 
 using tcp::Conduit;
-using tcp::Descriptor;
 
 // The address sanitizer keeps what was freed.
 #if defined(__SANITIZE_ADDRESS__)
@@ -38,7 +37,7 @@ class Stranger {
  public:
   enum Kind { kSilent, kGarbage, kSlow, kLong, kNoToken, kWrongToken, kOtherJob, kOtherGeneration, kTls, kKinds };
 
-  Stranger(Kind kind, Descriptor socket, base::Random& random)
+  Stranger(Kind kind, base::Descriptor socket, base::Random& random)
       : kind_(kind), badge_{.rank = 1, .size = 4, .job = "a test", .token = {}, .generation = 0} {
     badge_.token = TestOptions(1, 4).token;
     if (kind == kWrongToken || kind == kTls) badge_.token[3] ^= std::byte{1};
