@@ -13,16 +13,16 @@ void CheckPayload(std::string_view payload) {
     data::Rows rows;
     rows.width = width;
     rows.ClearRows();
-    deploy::Note note;
-    deploy::PeekNote(payload, note);
-    const bool ok = deploy::UnpackRow(payload, rows, note).ok();
+    deploy::Slip slip;
+    deploy::PeekSlip(payload, slip);
+    const bool ok = deploy::UnpackRow(payload, rows, slip).ok();
     CHECK(rows.size() == (ok ? 1 : 0));
     rows.samples.Resize(rows.size());
     CheckRows(rows);
     if (!ok) continue;
-    for (const data::NewName& name : note.names) CHECK(name.entry < (width > 0 ? width : rows.indices.size()));
+    for (const data::NewName& name : slip.names) CHECK(name.entry < (width > 0 ? width : rows.indices.size()));
     std::string again;  // what could be unpacked can be packed
-    deploy::PackRow(rows.batch(), 0, note, again);
+    deploy::PackRow(rows.batch(), 0, slip, again);
     CHECK(again == payload || again.size() <= payload.size());
   }
   if (const auto names = deploy::UnpackNames(payload); names.ok()) {

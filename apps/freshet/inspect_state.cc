@@ -17,11 +17,11 @@ Json JsonOf(const deploy::Record& record) {
   switch (record.kind) {
     case deploy::RecordKind::kObservation:
     case deploy::RecordKind::kPrediction: {
-      deploy::Note note;
-      deploy::PeekNote(record.payload, note);
-      json["time"] = note.time;
-      if (!note.id.empty()) json["id"] = note.id;
-      if (!note.owner.empty()) json["owner"] = note.owner;
+      deploy::Slip slip;
+      deploy::PeekSlip(record.payload, slip);
+      json["time"] = slip.time;
+      if (!slip.id.empty()) json["id"] = slip.id;
+      if (!slip.owner.empty()) json["owner"] = slip.owner;
       json["bytes"] = record.payload.size();
       break;
     }

@@ -39,7 +39,7 @@ std::int64_t Deployment::Now() const {
 void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
   fresh_.width = model_->config().dense ? model_->config().features : 0;
   fresh_.ClearRows();
-  fresh_notes_.clear();
+  fresh_slips_.clear();
   fresh_sequences_.clear();
   fresh_begin_ = 0;
   for (Learn& learn : learns) AddClasses(learn);
@@ -77,15 +77,15 @@ void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
 bool Deployment::LearnFresh() {
   constexpr std::size_t kPiece = 256;
   constexpr auto kRound = std::chrono::milliseconds(20);
-  const auto learn = [this](data::Rows& rows, std::span<Note> notes) {
-    if (auto applied = ApplyRows(rows, notes); !applied.ok()) Problem(applied.error());
+  const auto learn = [this](data::Rows& rows, std::span<Slip> slips) {
+    if (auto applied = ApplyRows(rows, slips); !applied.ok()) Problem(applied.error());
   };
   const std::size_t count = fresh_.size();
   if (fresh_begin_ == count) return true;
   if (count <= kPiece) {
     fresh_begin_ = count;
     applied_ = log_->next_sequence();
-    learn(fresh_, fresh_notes_);
+    learn(fresh_, fresh_slips_);
     return true;
   }
   const auto until = env_.clock.Now() + kRound;
@@ -96,7 +96,7 @@ bool Deployment::LearnFresh() {
     for (std::size_t r = begin; r < end; ++r) fresh_piece_.AppendRow(fresh_.batch(), r);
     fresh_begin_ = end;
     applied_ = end < count ? fresh_sequences_[end] : log_->next_sequence();
-    learn(fresh_piece_, std::span(fresh_notes_).subspan(begin, end - begin));
+    learn(fresh_piece_, std::span(fresh_slips_).subspan(begin, end - begin));
   } while (fresh_begin_ < count && env_.clock.Now() < until);
   return fresh_begin_ == count;
 }

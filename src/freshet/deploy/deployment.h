@@ -210,7 +210,7 @@ class Deployment {
   Result<void> OpenPending();
   Result<void> RecoverIds();
   void RecoverRated(const model::TrainedModel& start);
-  void RecoverPrediction(const Record& record, Note& note);
+  void RecoverPrediction(const Record& record, Slip& slip);
   std::string SaveVitals() const;
   Result<void> LoadVitals(std::uint64_t version, const std::string& json);
 
@@ -239,7 +239,7 @@ class Deployment {
 
   // deployment_apply.cc: what records do, now or in a replay
   Result<void> ApplyRecord(const Record& record);
-  Result<void> ApplyRows(data::Rows& rows, std::span<Note> notes);
+  Result<void> ApplyRows(data::Rows& rows, std::span<Slip> slips);
   Result<void> ApplyNames(const Record& record);
   void EnterName(const data::NewName& name);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
@@ -358,7 +358,7 @@ class Deployment {
   base::Clock::Duration last_version_{};
   // What was taken into the log and is to be learned: rows from fresh_begin_ on, one sequence each.
   data::Rows fresh_, fresh_piece_;
-  std::vector<Note> fresh_notes_;
+  std::vector<Slip> fresh_slips_;
   std::vector<std::uint64_t> fresh_sequences_;
   std::size_t fresh_begin_ = 0;
   std::vector<float> scores_;

@@ -98,26 +98,26 @@ void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<dat
 // Writes one row into the waiting part of the log and, if it is to be learned, among the fresh ones.
 void Deployment::AcceptRow(Learn& learn, std::size_t row) {
   const bool prediction = learn.kind == Learn::Kind::kPrediction;
-  Note note;
+  Slip slip;
   if (prediction) {
-    note.id = RowId(learn.id, row, learn.rows.size());
-    note.owner = *learn.owner;
+    slip.id = RowId(learn.id, row, learn.rows.size());
+    slip.owner = *learn.owner;
   } else if (!learn.ids.empty()) {
-    note.id = learn.ids[row];
+    slip.id = learn.ids[row];
   }
-  const std::uint64_t hash = prediction || note.id.empty() ? 0 : IdWindow::HashOf(note.id);
+  const std::uint64_t hash = prediction || slip.id.empty() ? 0 : IdWindow::HashOf(slip.id);
   if (hash != 0) {
-    if (data_->ids().Has(hash) || WasLabelled(note.id)) {
+    if (data_->ids().Has(hash) || WasLabelled(slip.id)) {
       ++learn.reply.duplicates;
       return;
     }
     data_->ids().Add(hash);
     ++learn.ids_added;
   }
-  note.time = learn.rows.times.empty() || prediction ? Now() : learn.rows.times[row];
+  slip.time = learn.rows.times.empty() || prediction ? Now() : learn.rows.times[row];
   if (prediction) {
     const std::size_t k = learn.scores.size() / learn.rows.size();  // of the model that made them
-    note.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
+    slip.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
                        learn.scores.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
   }
   if (!learn.names.empty()) {
@@ -126,19 +126,19 @@ void Deployment::AcceptRow(Learn& learn, std::size_t row) {
                                  [](const data::NewName& n, std::uint32_t entry) { return n.entry < entry; });
     for (; name != learn.names.end() && name->entry < end; ++name) {
       if (!prediction) data::AddNames({&*name, 1}, models_->description(), learn.rows);
-      note.names.push_back({name->entry - begin, name->space, name->name});
+      slip.names.push_back({name->entry - begin, name->space, name->name});
     }
   }
   payload_.clear();
-  PackRow(learn.rows.batch(), row, note, payload_);
+  PackRow(learn.rows.batch(), row, slip, payload_);
   if (prediction) {
-    if (pending_log_ != nullptr) pending_log_->Append(RecordKind::kPrediction, payload_, 0, note.time);
-    data_->pending().Add(std::move(note.owner), std::move(note.id), note.time, payload_);
+    if (pending_log_ != nullptr) pending_log_->Append(RecordKind::kPrediction, payload_, 0, slip.time);
+    data_->pending().Add(std::move(slip.owner), std::move(slip.id), slip.time, payload_);
     return;
   }
-  learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
+  learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
   ++learn.reply.accepted;
-  CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+  CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
   fresh_sequences_.push_back(learn.reply.last_sequence);
 }
 
@@ -213,22 +213,22 @@ void Deployment::AcceptFeedback(Learn& learn) {
     data::Rows one;
     one.width = learn.rows.width;
     one.ClearRows();
-    Note note;
-    if (!UnpackRow(*packed, one, note).ok()) {
+    Slip slip;
+    if (!UnpackRow(*packed, one, slip).ok()) {
       answer(0, 1);
       continue;
     }
     one.labels[0] = learn.labels[r];
-    data::AddNames(note.names, models_->description(), one);
-    note.time = Now();
+    data::AddNames(slip.names, models_->description(), one);
+    slip.time = Now();
     payload_.clear();
-    PackRow(one.batch(), 0, note, payload_);
+    PackRow(one.batch(), 0, slip, payload_);
     data_->ids().Add(hash);
     ++learn.ids_added;
     learn.answered.push_back(id);
-    learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, note.time);
+    learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
     ++learn.reply.accepted;
-    CHECK(UnpackRow(payload_, fresh_, fresh_notes_.emplace_back()).ok());
+    CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
     fresh_sequences_.push_back(learn.reply.last_sequence);
   }
 }

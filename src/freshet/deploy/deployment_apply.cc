@@ -18,7 +18,7 @@ void AddLostNames(data::Dictionary& dictionary, std::uint32_t size) {
 
 }  // namespace
 
-Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
+Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Slip> slips) {
   if (rows.size() == 0) return {};
   if (recommends() && !recovering_) seen_.Add(rows.batch());
   const bool counts = !recovering_ || applied_ > metrics_from_;
@@ -41,8 +41,8 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   std::optional<base::Lock> judging;
   if (class_quality_) judging.emplace(judged_mutex_);
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const bool foretold = notes[r].scores.size() == k;
-    std::span<float> scores = foretold ? std::span(notes[r].scores) : std::span(scores_).subspan(r * k, k);
+    const bool foretold = slips[r].scores.size() == k;
+    std::span<float> scores = foretold ? std::span(slips[r].scores) : std::span(scores_).subspan(r * k, k);
     if (options_.clip)
       scores[0] =
           std::clamp(scores[0], static_cast<float>(options_.clip->first), static_cast<float>(options_.clip->second));
@@ -61,7 +61,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Note> notes) {
   if (learns()) learned_ += rows.size();
   since_version_ += rows.size();
   since_retraining_ += rows.size();
-  if (recovering_) Remember(chronicle_.Plausible(notes.back().time, Now()));
+  if (recovering_) Remember(chronicle_.Plausible(slips.back().time, Now()));
   return {};
 }
 
@@ -278,13 +278,13 @@ Result<std::uint64_t> Deployment::Relearn(State& state, std::uint64_t from, std:
   data::Rows rows;
   rows.width = model_->config().dense ? model_->config().features : 0;
   std::vector<float> scores;
-  Note note;
+  Slip slip;
   std::uint64_t learned = 0;
   TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {
     const bool gone = discard.Holds(record.sequence) || discards_.Holds(record.sequence);
     if (record.sequence >= to || record.kind != RecordKind::kObservation || gone) return {};
     rows.ClearRows();
-    TRY(UnpackRow(record.payload, rows, note));
+    TRY(UnpackRow(record.payload, rows, slip));
     TRY(state.Learn(*model_, rows, scores));
     ++learned;
     return {};

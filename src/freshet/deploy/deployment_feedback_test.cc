@@ -148,11 +148,11 @@ TEST(Feedback, ReachesPredictionsThatAnEarlierProgramKeptAmongTheObservations) {
   const DeploymentOptions options = world.Options("a");
   {
     const auto deployment = world.Open(options, world.Dense()).value();
-    Note note;
-    note.id = "p";
-    note.scores = {0.5f};
+    Slip slip;
+    slip.id = "p";
+    slip.scores = {0.5f};
     std::string payload;
-    PackRow(World::Row(deployment->model(), 1).batch(), 0, note, payload);
+    PackRow(World::Row(deployment->model(), 1).batch(), 0, slip, payload);
     deployment->log().Append(RecordKind::kPrediction, payload);
     ASSERT_TRUE(deployment->log().Commit().ok());
   }

@@ -135,7 +135,7 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
   rows.width = job.model->config().dense ? job.model->config().features : 0;
   rows.ClearRows();
   std::vector<float> scores;
-  Note note;
+  Slip slip;
   const auto learn = [&]() -> Result<void> {
     if (rows.size() == 0) return {};
     TRY(job.state->Learn(*job.model, rows, scores));
@@ -151,7 +151,7 @@ Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* 
     }
     if (record.kind == RecordKind::kClass) return Error{Code::kStopped, "the model has got another class meanwhile"};
     if (record.kind != RecordKind::kObservation) return {};
-    TRY(UnpackRow(record.payload, rows, note));
+    TRY(UnpackRow(record.payload, rows, slip));
     return rows.size() >= kBlock ? learn() : Result<void>();
   }));
   TRY(learn());

@@ -98,9 +98,9 @@ Result<void> Deployment::BeginWith(std::unique_ptr<State> state, const data::Row
     one.ClearRows();
     one.AppendRow(batch, r);
     payload_.clear();
-    Note note;
-    note.time = batch.times == nullptr ? 0 : batch.times[r];
-    PackRow(one.batch(), 0, note, payload_);
+    Slip slip;
+    slip.time = batch.times == nullptr ? 0 : batch.times[r];
+    PackRow(one.batch(), 0, slip, payload_);
     log_->Append(RecordKind::kObservation, payload_);
     TRY(models_->Foresee(one, scores_));
     const bool clusters = task_ == data::Labels::Kind::kAuto;
@@ -160,7 +160,7 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   constexpr std::size_t kBlock = 1024;
   fresh_.width = model_->config().dense ? model_->config().features : 0;
   fresh_.ClearRows();
-  fresh_notes_.clear();
+  fresh_slips_.clear();
   std::uint64_t records = 0;
   if (journal_->first_sequence() > from)
     env_.log.Error("records missing", "directory", options_.directory, "from", from, "to",
@@ -171,9 +171,9 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     return {};
   }));
   const auto learn = [&]() -> Result<void> {
-    TRY(ApplyRows(fresh_, fresh_notes_));
+    TRY(ApplyRows(fresh_, fresh_slips_));
     fresh_.ClearRows();
-    fresh_notes_.clear();
+    fresh_slips_.clear();
     return {};
   };
   TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {
@@ -188,16 +188,16 @@ Result<void> Deployment::Recover(std::uint64_t from) {
       if (weights_only && record.kind != RecordKind::kNames && record.kind != RecordKind::kClass) return {};
       return ApplyRecord(record);
     }
-    Note& note = fresh_notes_.emplace_back();
-    TRY(UnpackRow(record.payload, fresh_, note));
+    Slip& slip = fresh_slips_.emplace_back();
+    TRY(UnpackRow(record.payload, fresh_, slip));
     TRY(MeetLabel(fresh_.labels.back()));
-    for (data::NewName name : note.names) {
+    for (data::NewName name : slip.names) {
       name.entry += fresh_.offsets[fresh_.size() - 1];
       EnterName(name);
     }
     // Its chronicle is as fine as it was.
     const bool moment = doors_.readers > 0 && applied_ > metrics_from_;
-    if (moment && chronicle_.Due(chronicle_.Plausible(note.time, Now()))) return learn();
+    if (moment && chronicle_.Due(chronicle_.Plausible(slip.time, Now()))) return learn();
     return {};
   }));
   TRY(learn());
@@ -231,28 +231,28 @@ Result<void> Deployment::RecoverIds() {
     if (!data_->ids().Has(hash)) data_->ids().Add(hash);
   // Earlier programs kept predictions among the observations.
   const std::uint64_t labels_from = journal_->SequenceSince(Now() - options_.data.feedback_ttl);
-  Note note;
+  Slip slip;
   data::Rows row;
   TRY(journal_->Scan(recommends() ? 1 : labels_from, [&](const Record& record) -> Result<void> {
     if (record.kind == RecordKind::kObservation && recommends()) {
       row.ClearRows();
-      TRY(UnpackRow(record.payload, row, note));
+      TRY(UnpackRow(record.payload, row, slip));
       seen_.Add(row.batch());
     }
-    if (record.kind == RecordKind::kPrediction && record.sequence >= labels_from) RecoverPrediction(record, note);
+    if (record.kind == RecordKind::kPrediction && record.sequence >= labels_from) RecoverPrediction(record, slip);
     return {};
   }));
   return pending_log_->Scan(1, [&](const Record& record) -> Result<void> {
-    if (record.kind == RecordKind::kPrediction) RecoverPrediction(record, note);
+    if (record.kind == RecordKind::kPrediction) RecoverPrediction(record, slip);
     return {};
   });
 }
 
-void Deployment::RecoverPrediction(const Record& record, Note& note) {
-  PeekNote(record.payload, note);
-  if (note.time + options_.data.feedback_ttl < Now()) return;
-  data_->pending().Add(note.owner, note.id, note.time, std::string(record.payload));
-  if (data_->ids().Has(IdWindow::HashOf(note.owner, note.id))) data_->pending().Answer(note.owner, note.id);
+void Deployment::RecoverPrediction(const Record& record, Slip& slip) {
+  PeekSlip(record.payload, slip);
+  if (slip.time + options_.data.feedback_ttl < Now()) return;
+  data_->pending().Add(slip.owner, slip.id, slip.time, std::string(record.payload));
+  if (data_->ids().Has(IdWindow::HashOf(slip.owner, slip.id))) data_->pending().Answer(slip.owner, slip.id);
 }
 
 // A data set that joined before this start. Without it there is less to draw from, and that is all.

@@ -24,12 +24,12 @@ Result<Found> Find(const RecordLog& log, const Discard& discard) {
     if (begun > 0) found.sequences.Add(begun, last);
     begun = 0;
   };
-  Note note;
+  Slip slip;
   TRY(log.Scan(1, [&](const Record& record) -> Result<void> {
     if (record.kind != RecordKind::kObservation) return {};
-    PeekNote(record.payload, note);
-    const bool in_time = discard.times && note.time >= discard.times->first && note.time <= discard.times->second;
-    if (!in_time && !ids.contains(note.id)) {
+    PeekSlip(record.payload, slip);
+    const bool in_time = discard.times && slip.time >= discard.times->first && slip.time <= discard.times->second;
+    if (!in_time && !ids.contains(slip.id)) {
       end_stretch();
       return {};
     }

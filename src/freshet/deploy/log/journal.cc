@@ -255,17 +255,17 @@ Result<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(base::Files& files,
 
 Result<void> DatasetWriter::Append(const data::Batch& batch) {
   bytes_.clear();
-  Note note;
+  Slip slip;
   for (std::size_t r = 0; r < batch.rows; ++r) {
     payload_.clear();
-    note.time = batch.times == nullptr ? 0 : batch.times[r];
-    PackRow(batch, r, note, payload_);
+    slip.time = batch.times == nullptr ? 0 : batch.times[r];
+    PackRow(batch, r, slip, payload_);
     const Record record{index_.offsets.size() + 1, RecordKind::kObservation, payload_};
     const std::uint64_t offset = offset_ + bytes_.size();
     if (offset > 0xffff0000u)
       return Error{Code::kInvalid, Str(path_, ": a data set of more than 4 GB in packed form; split it")};
     index_.Add(record, offset);
-    index_.last_time = std::max(index_.last_time, note.time);
+    index_.last_time = std::max(index_.last_time, slip.time);
     AppendRecord(bytes_, record.sequence, record.kind, payload_, head_.salt);
   }
   offset_ += bytes_.size();

@@ -16,8 +16,8 @@ std::string WriteDataset(Place& place, std::uint64_t first, std::uint64_t end) {
   const auto writer = DatasetWriter::Create(place.files, path).value();
   data::Rows rows;
   rows.ClearRows();
-  Note note;
-  for (std::uint64_t n = first; n < end; ++n) EXPECT_TRUE(UnpackRow(PackedRow(n), rows, note).ok());
+  Slip slip;
+  for (std::uint64_t n = first; n < end; ++n) EXPECT_TRUE(UnpackRow(PackedRow(n), rows, slip).ok());
   EXPECT_TRUE(writer->Append(rows.batch()).ok());
   EXPECT_EQ(writer->Close().value(), end - first);
   return path;

@@ -111,7 +111,7 @@ Result<void> Journal::MakeIndex(Part& part, bool last, std::uint64_t end) {
   made = {};
   made.end_sequence = part.segment->head().first_sequence;
   made.bytes = part.segment->head().bytes();
-  Note note;
+  Slip slip;
   std::vector<Damage> found;
   TRY(part.segment->Scan(
       0, 0,
@@ -120,9 +120,9 @@ Result<void> Journal::MakeIndex(Part& part, bool last, std::uint64_t end) {
         made.Add(record, offset);
         const bool observation = record.kind == RecordKind::kObservation;
         if (!observation && record.kind != RecordKind::kPrediction) return {};
-        PeekNote(record.payload, note);
-        made.last_time = std::max(made.last_time, note.time);
-        if (observation && !note.id.empty()) made.ids.push_back(IdWindow::HashOf(note.owner, note.id));
+        PeekSlip(record.payload, slip);
+        made.last_time = std::max(made.last_time, slip.time);
+        if (observation && !slip.id.empty()) made.ids.push_back(IdWindow::HashOf(slip.owner, slip.id));
         return {};
       },
       &found));

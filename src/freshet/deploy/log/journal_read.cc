@@ -69,7 +69,7 @@ std::shared_ptr<Journal::Part> Journal::PartOf(std::uint64_t number) const {
 
 Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const {
   std::string room;
-  Note note;
+  Slip slip;
   base::Lock lock(mutex_);
   const auto discarded = discarded_;
   lock.unlock();
@@ -91,7 +91,7 @@ Result<void> Journal::Read(std::span<const std::uint64_t> numbers, data::Rows& r
     }
     const std::uint64_t sequence = record.value().sequence;
     if (!part->dataset && discarded.Holds(sequence)) continue;
-    TRY(UnpackRow(record.value().payload, rows, note));
+    TRY(UnpackRow(record.value().payload, rows, slip));
   }
   return {};
 }

@@ -243,11 +243,11 @@ inline std::string PackedRow(std::uint64_t n, const std::string& id = "", std::i
   rows.indices.Append(static_cast<std::uint32_t>(n));
   rows.values.Append(1);
   rows.offsets.Append(1);
-  Note note;
-  note.id = id;
-  note.time = time;
+  Slip slip;
+  slip.id = id;
+  slip.time = time;
   std::string payload;
-  PackRow(rows.batch(), 0, note, payload);
+  PackRow(rows.batch(), 0, slip, payload);
   return payload;
 }
 

@@ -18,11 +18,11 @@ Result<void> MemoryLog::Scan(std::uint64_t from, const std::function<Result<void
 }
 
 Result<void> MemoryLog::Read(std::span<const std::uint64_t> numbers, data::Rows& rows) const {
-  Note note;
+  Slip slip;
   for (const std::uint64_t number : numbers) {
     if (number >= observations_.size()) continue;
     const Record record = *ParseRecord(std::string_view(bytes_).substr(observations_[number]));
-    if (!discarded_.Holds(record.sequence)) TRY(UnpackRow(record.payload, rows, note));
+    if (!discarded_.Holds(record.sequence)) TRY(UnpackRow(record.payload, rows, slip));
   }
   return {};
 }

@@ -112,16 +112,16 @@ std::optional<Record> ParseRecord(std::string_view bytes, std::uint64_t salt) {
   return Record{sequence, static_cast<RecordKind>(kind & 0xff), payload};
 }
 
-void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out) {
+void PackRow(const data::Batch& batch, std::size_t row, const Slip& slip, std::string& out) {
   std::uint8_t flags = 0;
   if (!batch.sparse()) flags |= kDense;
   if (batch.weights != nullptr) flags |= kWeighted;
-  if (!note.id.empty()) flags |= kId;
-  if (!note.scores.empty()) flags |= kScores;
-  if (!note.names.empty()) flags |= kNames;
-  if (!note.owner.empty()) flags |= kOwner;
+  if (!slip.id.empty()) flags |= kId;
+  if (!slip.scores.empty()) flags |= kScores;
+  if (!slip.names.empty()) flags |= kNames;
+  if (!slip.owner.empty()) flags |= kOwner;
   Put(out, flags);
-  Put(out, note.time);
+  Put(out, slip.time);
   Put(out, batch.labels[row]);
   if (flags & kWeighted) Put(out, batch.weights[row]);
   const auto put_floats = [&](const float* values, std::size_t count) {
@@ -137,18 +137,18 @@ void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::s
     put_floats(batch.values + begin, count);
   }
   if (flags & kId) {
-    Put(out, static_cast<std::uint32_t>(note.id.size()));
-    out += note.id;
+    Put(out, static_cast<std::uint32_t>(slip.id.size()));
+    out += slip.id;
   }
   if (flags & kOwner) {
-    Put(out, static_cast<std::uint32_t>(note.owner.size()));
-    out += note.owner;
+    Put(out, static_cast<std::uint32_t>(slip.owner.size()));
+    out += slip.owner;
   }
   if (flags & kScores) {
-    Put(out, static_cast<std::uint32_t>(note.scores.size()));
-    put_floats(note.scores.data(), note.scores.size());
+    Put(out, static_cast<std::uint32_t>(slip.scores.size()));
+    put_floats(slip.scores.data(), slip.scores.size());
   }
-  if (flags & kNames) PackNames(note.names, out);
+  if (flags & kNames) PackNames(slip.names, out);
 }
 
 void PackNames(std::span<const data::NewName> names, std::string& out) {
@@ -168,29 +168,29 @@ Result<std::vector<data::NewName>> UnpackNames(std::string_view payload) {
   return names;
 }
 
-Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
+Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Slip& slip) {
   const Error damaged{Code::kCorrupt, "a packed row does not hold together"};
   Cursor cursor(payload);
   const auto flags = cursor.Take<std::uint8_t>();
   if (flags >= 2 * kOwner)
     return Error{Code::kInvalid,
                  "a packed row has parts that this program does not know; use the freshet that wrote it"};
-  note.time = cursor.Take<std::int64_t>();
+  slip.time = cursor.Take<std::int64_t>();
   const auto label = cursor.Take<float>();
   const auto weight = flags & kWeighted ? cursor.Take<float>() : 1.0f;
   const std::uint64_t count = cursor.Take<std::uint32_t>();
   const bool dense = (flags & kDense) != 0;
   const std::string_view indices = dense ? std::string_view() : cursor.Bytes(count * sizeof(std::uint32_t));
   const std::string_view values = cursor.Bytes(count * sizeof(float));
-  note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
-  note.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  slip.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  slip.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
   const std::string_view scores =
       flags & kScores ? cursor.Bytes(std::uint64_t{cursor.Take<std::uint32_t>()} * sizeof(float)) : std::string_view();
-  note.scores.resize(scores.size() / sizeof(float));
-  scores.copy(reinterpret_cast<char*>(note.scores.data()), scores.size());
-  note.names.clear();
-  if (flags & kNames) note.names = TakeNames(cursor);
-  for (const data::NewName& name : note.names)
+  slip.scores.resize(scores.size() / sizeof(float));
+  scores.copy(reinterpret_cast<char*>(slip.scores.data()), scores.size());
+  slip.names.clear();
+  if (flags & kNames) slip.names = TakeNames(cursor);
+  for (const data::NewName& name : slip.names)
     if (name.entry >= count) return damaged;
   if (!cursor.done() || (dense ? count == 0 || rows.width != count : rows.width != 0)) return damaged;
 
@@ -198,7 +198,7 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
     while (rows.weights.size() < rows.size()) rows.weights.Append(1.0f);
   if (!rows.weights.empty() || (flags & kWeighted)) rows.weights.Append(weight);
   rows.labels.Append(label);
-  rows.times.Append(note.time);
+  rows.times.Append(slip.time);
   if (dense) {
     AppendFloats(values, rows.dense);
   } else {
@@ -211,15 +211,15 @@ Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note) {
   return {};
 }
 
-void PeekNote(std::string_view payload, Note& note) {
+void PeekSlip(std::string_view payload, Slip& slip) {
   Cursor cursor(payload);
   const auto flags = cursor.Take<std::uint8_t>();
-  note.time = cursor.Take<std::int64_t>();
+  slip.time = cursor.Take<std::int64_t>();
   cursor.Bytes(sizeof(float) * (flags & kWeighted ? 2 : 1));
   const std::uint64_t count = cursor.Take<std::uint32_t>();
   cursor.Bytes(count * sizeof(float) * (flags & kDense ? 1 : 2));
-  note.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
-  note.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  slip.id = flags & kId ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
+  slip.owner = flags & kOwner ? cursor.Bytes(cursor.Take<std::uint32_t>()) : std::string_view();
 }
 
 }  // namespace freshet::deploy

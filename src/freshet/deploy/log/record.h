@@ -51,8 +51,8 @@ std::optional<Record> ParseRecord(std::string_view bytes, std::uint64_t salt = 0
 // Whether the kind and the mark of a header are those of some record: a quick look before the checksum.
 bool HasMark(std::string_view header, std::uint64_t salt);
 
-// What an observation or a prediction holds besides its row.
-struct Note {
+// What the record of an observation or a prediction holds besides its row.
+struct Slip {
   std::string id;                    // the client's; "" for none
   std::string owner;                 // of a row that was predicted under the id: the name of the token; "" for none
   std::int64_t time = 0;             // arrival, seconds since 1970
@@ -60,14 +60,14 @@ struct Note {
   std::vector<data::NewName> names;  // those it was the first to bring, in order; entries count within the row
 };
 
-// Packs one row with its note, and back: the row is appended to `rows`. kCorrupt for bytes that are no such thing.
-void PackRow(const data::Batch& batch, std::size_t row, const Note& note, std::string& out);
-Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Note& note);
+// Packs one row with its slip, and back: the row is appended to `rows`. kCorrupt for bytes that are no such thing.
+void PackRow(const data::Batch& batch, std::size_t row, const Slip& slip, std::string& out);
+Result<void> UnpackRow(std::string_view payload, data::Rows& rows, Slip& slip);
 // Names as they stand in the dictionaries (`space` is the number of the dictionary, `entry` that of the name in it, or
 // 0 when it is not known yet), and back.
 void PackNames(std::span<const data::NewName> names, std::string& out);
 Result<std::vector<data::NewName>> UnpackNames(std::string_view payload);
-// Time, id and owner alone, which is much cheaper; the rest of the note is left as it was.
-void PeekNote(std::string_view payload, Note& note);
+// Time, id and owner alone, which is much cheaper; the rest of the slip is left as it was.
+void PeekSlip(std::string_view payload, Slip& slip);
 
 }  // namespace freshet::deploy

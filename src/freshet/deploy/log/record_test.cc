@@ -42,10 +42,10 @@ TEST(Record, IsNoneWhenAnyBitIsFlippedOrAnyByteIsMissing) {
   }
 }
 
-// One row of any form, with its note.
+// One row of any form, with its slip.
 struct Packed {
   data::Rows rows;
-  Note note;
+  Slip slip;
   std::string bytes;
 
   explicit Packed(base::Random& random) {
@@ -60,14 +60,14 @@ struct Packed {
       (dense ? rows.dense : rows.values).Append(static_cast<float>(random.Normal()));
     }
     if (!dense) rows.offsets.Append(static_cast<std::uint32_t>(entries));
-    note.time = static_cast<std::int64_t>(random.Next());
-    if (random.Below(2) == 0) note.id = "i" + RandomText(random);
-    if (random.Below(2) == 0) note.owner = "o" + RandomText(random);
-    for (std::uint64_t s = random.Below(3); s > 0; --s) note.scores.push_back(static_cast<float>(random.Normal()));
+    slip.time = static_cast<std::int64_t>(random.Next());
+    if (random.Below(2) == 0) slip.id = "i" + RandomText(random);
+    if (random.Below(2) == 0) slip.owner = "o" + RandomText(random);
+    for (std::uint64_t s = random.Below(3); s > 0; --s) slip.scores.push_back(static_cast<float>(random.Normal()));
     for (std::uint64_t s = random.Below(3); s > 0 && entries > 0; --s)
-      note.names.push_back({static_cast<std::uint32_t>(random.Below(entries)),
+      slip.names.push_back({static_cast<std::uint32_t>(random.Below(entries)),
                             static_cast<std::uint32_t>(random.Below(9)), RandomText(random)});
-    PackRow(rows.batch(), 0, note, bytes);
+    PackRow(rows.batch(), 0, slip, bytes);
   }
 };
 
@@ -83,28 +83,28 @@ TEST(PackedRow, ComesBackAsItWas) {
     data::Rows rows;
     rows.width = packed.rows.width;
     rows.ClearRows();
-    Note note;
-    ASSERT_TRUE(UnpackRow(packed.bytes, rows, note).ok());
+    Slip slip;
+    ASSERT_TRUE(UnpackRow(packed.bytes, rows, slip).ok());
     ASSERT_EQ(rows.size(), 1u);
     EXPECT_TRUE(rows.labels == packed.rows.labels && rows.weights == packed.rows.weights);
     EXPECT_TRUE(rows.dense == packed.rows.dense && rows.values == packed.rows.values);
     EXPECT_TRUE(std::equal(rows.indices.span().begin(), rows.indices.span().end(), packed.rows.indices.span().begin()));
-    EXPECT_EQ(rows.times[0], packed.note.time);
-    EXPECT_EQ(note.time, packed.note.time);
-    EXPECT_EQ(note.id, packed.note.id);
-    EXPECT_EQ(note.owner, packed.note.owner);
-    EXPECT_EQ(note.scores, packed.note.scores);
-    ASSERT_EQ(note.names.size(), packed.note.names.size());
-    for (std::size_t i = 0; i < note.names.size(); ++i) {
-      EXPECT_EQ(note.names[i].entry, packed.note.names[i].entry);
-      EXPECT_EQ(note.names[i].space, packed.note.names[i].space);
-      EXPECT_EQ(note.names[i].name, packed.note.names[i].name);
+    EXPECT_EQ(rows.times[0], packed.slip.time);
+    EXPECT_EQ(slip.time, packed.slip.time);
+    EXPECT_EQ(slip.id, packed.slip.id);
+    EXPECT_EQ(slip.owner, packed.slip.owner);
+    EXPECT_EQ(slip.scores, packed.slip.scores);
+    ASSERT_EQ(slip.names.size(), packed.slip.names.size());
+    for (std::size_t i = 0; i < slip.names.size(); ++i) {
+      EXPECT_EQ(slip.names[i].entry, packed.slip.names[i].entry);
+      EXPECT_EQ(slip.names[i].space, packed.slip.names[i].space);
+      EXPECT_EQ(slip.names[i].name, packed.slip.names[i].name);
     }
-    Note peeked;
-    PeekNote(packed.bytes, peeked);
-    EXPECT_EQ(peeked.time, note.time);
-    EXPECT_EQ(peeked.id, note.id);
-    EXPECT_EQ(peeked.owner, note.owner);
+    Slip peeked;
+    PeekSlip(packed.bytes, peeked);
+    EXPECT_EQ(peeked.time, slip.time);
+    EXPECT_EQ(peeked.id, slip.id);
+    EXPECT_EQ(peeked.owner, slip.owner);
   }
 }
 
@@ -116,18 +116,18 @@ TEST(PackedRow, OfOtherBytesIsRefusedAndLeavesTheRowsAsTheyWere) {
     data::Rows rows;
     rows.width = packed.rows.width;
     rows.ClearRows();
-    Note note;
+    Slip slip;
     for (std::size_t size = 0; size < packed.bytes.size(); ++size) {
-      ASSERT_EQ(UnpackRow(std::string_view(packed.bytes).substr(0, size), rows, note).error().code, Code::kCorrupt);
+      ASSERT_EQ(UnpackRow(std::string_view(packed.bytes).substr(0, size), rows, slip).error().code, Code::kCorrupt);
       ASSERT_EQ(rows.size() + rows.indices.size() + rows.values.size() + rows.dense.size() + rows.weights.size(), 0u);
     }
-    ASSERT_FALSE(UnpackRow(packed.bytes + "x", rows, note).ok());
+    ASSERT_FALSE(UnpackRow(packed.bytes + "x", rows, slip).ok());
     for (int i = 0; i < 50; ++i) {  // anything may come out, but nothing bad may happen
       std::string bytes = packed.bytes;
       bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
-      PeekNote(bytes, note);
-      if (UnpackRow(bytes, rows, note).ok()) {
-        for (const data::NewName& name : note.names)
+      PeekSlip(bytes, slip);
+      if (UnpackRow(bytes, rows, slip).ok()) {
+        for (const data::NewName& name : slip.names)
           ASSERT_LT(name.entry, rows.width > 0 ? rows.width : rows.offsets.back() - rows.offsets[rows.size() - 1]);
       }
     }
@@ -145,15 +145,15 @@ TEST(PackedRow, OfAnotherFormIsRefused) {
   for (int i = 0; i < 3; ++i) row.dense.Append(1);
   std::string bytes;
   PackRow(row.batch(), 0, {}, bytes);
-  Note note;
-  EXPECT_FALSE(UnpackRow(bytes, dense, note).ok());
-  EXPECT_FALSE(UnpackRow(bytes, sparse, note).ok());
+  Slip slip;
+  EXPECT_FALSE(UnpackRow(bytes, dense, slip).ok());
+  EXPECT_FALSE(UnpackRow(bytes, sparse, slip).ok());
 }
 
 TEST(PackedRow, WithAWeightMayFollowThoseWithout) {
   data::Rows rows;
   rows.ClearRows();
-  Note note;
+  Slip slip;
   for (int i = 0; i < 4; ++i) {
     data::Rows one;
     one.ClearRows();
@@ -162,7 +162,7 @@ TEST(PackedRow, WithAWeightMayFollowThoseWithout) {
     one.offsets.Append(0);
     std::string bytes;
     PackRow(one.batch(), 0, {}, bytes);
-    ASSERT_TRUE(UnpackRow(bytes, rows, note).ok());
+    ASSERT_TRUE(UnpackRow(bytes, rows, slip).ok());
   }
   ASSERT_EQ(rows.weights.size(), 4u);
   EXPECT_EQ(std::vector(rows.weights.span().begin(), rows.weights.span().end()), (std::vector<float>{1, 10, 1, 30}));
@@ -193,8 +193,8 @@ TEST(PackedRow, IsRefusedWhenALaterProgramAddedToIt) {
     data::Rows rows;
     rows.width = packed.rows.width;
     rows.ClearRows();
-    Note note;
-    EXPECT_EQ(UnpackRow(bytes, rows, note).error().code, Code::kInvalid);
+    Slip slip;
+    EXPECT_EQ(UnpackRow(bytes, rows, slip).error().code, Code::kInvalid);
   }
 }
 

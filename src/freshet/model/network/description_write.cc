@@ -57,17 +57,17 @@ std::optional<std::string> Difference(const Member& member, const Layer& layer, 
 
 class Writing {
  public:
-  explicit Writing(const Graph& graph) : graph_(graph), notes_(graph.layers.size()) {
+  explicit Writing(const Graph& graph) : graph_(graph), usages_(graph.layers.size()) {
     for (std::size_t i = 0; i < graph.layers.size(); ++i)
       for (const int input : graph.layers[i].inputs) {
-        Note& note = notes_[Number(input)];
-        ++note.readers;
-        if (Number(input) + 1 != i || Joins(graph.layers[i].op)) note.called = true;
+        Usage& usage = usages_[Number(input)];
+        ++usage.readers;
+        if (Number(input) + 1 != i || Joins(graph.layers[i].op)) usage.called = true;
       }
-    for (const Head& head : graph.heads) notes_[Number(head.layer)].head = true;
+    for (const Head& head : graph.heads) usages_[Number(head.layer)].head = true;
     short_heads_ = HeadsFollow();
     if (!short_heads_)
-      for (const Head& head : graph.heads) notes_[Number(head.layer)].called = true;
+      for (const Head& head : graph.heads) usages_[Number(head.layer)].called = true;
   }
 
   std::string Run() {
@@ -81,7 +81,7 @@ class Writing {
   }
 
  private:
-  struct Note {
+  struct Usage {
     int readers = 0;
     bool head = false;
     bool called = false;         // by its name, somewhere
@@ -100,13 +100,13 @@ class Writing {
 
   // Is layer i + 1 no more than the activation of layer i?
   bool ActivationFollows(std::size_t i) const {
-    if (i == 0 || i + 1 >= graph_.layers.size() || notes_[i].readers != 1 || notes_[i].head) return false;
+    if (i == 0 || i + 1 >= graph_.layers.size() || usages_[i].readers != 1 || usages_[i].head) return false;
     const Layer& next = graph_.layers[i + 1];
     return IsActivation(next.op) && next.slope == 0 && !next.approximate &&
            next.inputs == std::vector{static_cast<int>(i)} && next.name == DefaultName(i + 1);
   }
   std::string DefaultName(std::size_t i) const { return Str(NameOf(graph_.layers[i].op), i); }
-  std::string Called(int layer) const { return Text(graph_.layers[notes_[Number(layer)].written_as].name); }
+  std::string Called(int layer) const { return Text(graph_.layers[usages_[Number(layer)].written_as].name); }
 
   std::string Names(const std::vector<int>& layers) const {
     std::vector<std::string> names;
@@ -118,8 +118,8 @@ class Writing {
     std::string out = "layers = [\n";
     for (std::size_t i = 1; i < graph_.layers.size(); ++i) {
       const std::size_t first = i;
-      notes_[i].written_as = first;
-      if (ActivationFollows(i)) notes_[++i].written_as = first;
+      usages_[i].written_as = first;
+      if (ActivationFollows(i)) usages_[++i].written_as = first;
       out += Str("  {", Line(first, i), "},\n");
     }
     return out + "]\n";
@@ -136,7 +136,7 @@ class Writing {
       if (const auto value = Difference(field.member, layer, usual)) add(field.key, *value);
     if (!Joins(layer.op) && layer.inputs != std::vector{static_cast<int>(i) - 1}) add("from", Called(layer.inputs[0]));
     if (last != i) add("activation", Text(NameOf(graph_.layers[last].op)));
-    if (layer.name != DefaultName(i) || notes_[last].called) add("name", Text(layer.name));
+    if (layer.name != DefaultName(i) || usages_[last].called) add("name", Text(layer.name));
     if (!short_heads_) return out;
     for (const Head& head : graph_.heads)
       if (Number(head.layer) == last && !(head.layer == graph_.heads[0].layer && head.weight == 1))
@@ -165,7 +165,7 @@ class Writing {
   }
 
   const Graph& graph_;
-  std::vector<Note> notes_;
+  std::vector<Usage> usages_;
   bool short_heads_ = false;
 };
 
