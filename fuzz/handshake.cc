@@ -53,7 +53,7 @@ void FeedHandshake(std::string_view bytes) {
     const std::string proof = dialing.Prove(challenge, {"host", "boot", "127.0.0.1", 1}).value();
     const auto claim = accepting.Proven(sealed ? Sealed("freshet tcp proof", said, bytes) : std::string(bytes));
     CHECK(sealed || !claim.ok());
-    if (claim.ok()) CHECK(claim.value().place.port >= 0 && claim.value().place.port <= 0xffff);
+    if (claim.ok()) CHECK(claim.value().home.port >= 0 && claim.value().home.port <= 0xffff);
     said += proof;
     const auto welcome = dialing.Welcomed(sealed ? Sealed("freshet tcp welcome", said, bytes) : std::string(bytes));
     CHECK(sealed || !welcome.ok());

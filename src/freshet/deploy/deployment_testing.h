@@ -11,7 +11,7 @@
 namespace freshet::deploy {
 
 // What tests of deployments share: a world to open them in, models to begin with, and rows to send.
-class World : public Place {
+class World : public Lab {
  public:
   optimize::HeapMemory memory;
   LocalRuntime runtime;

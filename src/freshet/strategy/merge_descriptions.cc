@@ -10,15 +10,15 @@
 namespace freshet::strategy {
 namespace {
 
-using Place = std::pair<std::uint64_t, std::uint64_t>;
+using Encounter = std::pair<std::uint64_t, std::uint64_t>;
 
 struct Name {
-  Place first_met;
+  Encounter first_met;
   std::string_view text;
 };
 
-// Of each name its place, its length and its bytes.
-std::vector<std::byte> Pack(const data::Dictionary& dictionary, const std::vector<Place>& first_met) {
+// Of each name where it was first met, its length and its bytes.
+std::vector<std::byte> Pack(const data::Dictionary& dictionary, const std::vector<Encounter>& first_met) {
   std::vector<std::byte> out;
   const auto put = [&](const void* at, std::size_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(at);
@@ -26,8 +26,8 @@ std::vector<std::byte> Pack(const data::Dictionary& dictionary, const std::vecto
   };
   for (std::uint32_t number = 0; number < dictionary.size(); ++number) {
     const std::string_view text = dictionary.Name(number);
-    const Place place = first_met.empty() ? Place{} : first_met[number];
-    const std::uint64_t head[] = {place.first, place.second, text.size()};
+    const Encounter met = first_met.empty() ? Encounter{} : first_met[number];
+    const std::uint64_t head[] = {met.first, met.second, text.size()};
     put(head, sizeof head);
     put(text.data(), text.size());
   }
@@ -46,7 +46,7 @@ void Unpack(std::span<const std::byte> from, std::vector<Name>& names) {
   }
 }
 
-Result<void> MergeNames(fabric::Collectives& collectives, const std::vector<Place>& first_met,
+Result<void> MergeNames(fabric::Collectives& collectives, const std::vector<Encounter>& first_met,
                         data::Dictionary& dictionary) {
   const auto all = TRY(collectives.Gather(Pack(dictionary, first_met)));
   std::vector<Name> names;
@@ -73,7 +73,7 @@ Result<void> MergeMoments(fabric::Collectives& collectives, const data::Moments&
 }  // namespace
 
 Result<void> MergeDescriptions(fabric::Collectives& collectives, const Survey& mine, data::Description& description) {
-  const std::vector<Place> nowhere;
+  const std::vector<Encounter> nowhere;
   for (std::size_t d = 0; d < description.dictionaries.size(); ++d)
     TRY(MergeNames(collectives, mine.first_met.empty() ? nowhere : mine.first_met[d], description.dictionaries[d]));
   if (mine.moments.columns() > 0) TRY(MergeMoments(collectives, mine.moments, description.moments));

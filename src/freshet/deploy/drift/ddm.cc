@@ -37,7 +37,7 @@ bool Ddm::Load(std::span<const double> state) {
   if (state.size() != 7 || !std::all_of(state.begin(), state.end(), [](double x) { return std::isfinite(x); }))
     return false;
   const ErrorMoments errors{state[0], state[1], state[2]};
-  const Place lowest{state[4], state[5], state[6]};
+  const Trough lowest{state[4], state[5], state[6]};
   if (!errors.plausible() || lowest.deviation < 0) return false;
   if (!(lowest.count >= 0 && lowest.count <= errors.count)) return false;
   errors_ = errors;

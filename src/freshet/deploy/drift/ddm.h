@@ -5,7 +5,7 @@
 namespace freshet::deploy {
 
 // The drift detection method (Gama et al., "Learning with Drift Detection", 2004): while nothing changes, the mean p of
-// all errors settles and its standard error s shrinks. It remembers where p + s was lowest; p + s above that place's
+// all errors settles and its standard error s shrinks. It remembers where p + s was lowest; p + s above that trough's
 // p + 2s is a warning, above p + 3s a drift. The mean is that of all rows since the start, so that the rows it takes to
 // find a change grow with the square root of the rows before it.
 //
@@ -20,15 +20,15 @@ class Ddm final : public DriftDetector {
   [[nodiscard]] bool Load(std::span<const double> state) override;
 
  private:
-  struct Place {
-    double mean = 0, deviation = 0;  // of the mean; 0 when no place is remembered
+  struct Trough {
+    double mean = 0, deviation = 0;  // of the mean; 0 when none is remembered
     double count = 0;                // of errors until then
   };
   Drift OnError(double error) override;
 
   ErrorMoments errors_;
   double least_ = 0;  // of all errors, once there is one
-  Place lowest_;
+  Trough lowest_;
 };
 
 }  // namespace freshet::deploy

@@ -16,16 +16,16 @@ class DamagedJournal : public testing::Test {
     options_.segment_bytes = 150;
     options_.durability = Durability::kNone;
     {
-      const auto journal = place_.OpenJournal(options_).value();
+      const auto journal = lab_.OpenJournal(options_).value();
       for (std::uint64_t n = 0; n < kRows; ++n) {
         Append(*journal, n);
         ASSERT_TRUE(journal->Commit().ok());
       }
       records_ = All(*journal);
     }
-    paths_ = place_.Segments();
+    paths_ = lab_.Segments();
     ASSERT_EQ(paths_.size(), 3u);
-    files_ = place_.disk.Snapshot();
+    files_ = lab_.disk.Snapshot();
     ASSERT_EQ(files_.size(), 5u);  // the last has no index yet
   }
   static void Append(Journal& journal, std::uint64_t n) {
@@ -34,12 +34,12 @@ class DamagedJournal : public testing::Test {
   }
   // As it was before the damage.
   void Restore() {
-    place_.disk.Restore(files_);
-    place_.lines.clear();
+    lab_.disk.Restore(files_);
+    lab_.lines.clear();
   }
   // What can be read is right, what cannot is reported, and the journal goes on with sequences that nobody had.
   void CheckHarmless() {
-    auto journal = place_.OpenJournal(options_);
+    auto journal = lab_.OpenJournal(options_);
     ASSERT_TRUE(journal.ok()) << journal.error().text;
     const auto found = All(*journal.value());
     for (const Kept& record : found) ASSERT_EQ(record, records_[record.sequence - 1]);
@@ -51,19 +51,19 @@ class DamagedJournal : public testing::Test {
       ASSERT_EQ(there, !labels.empty()) << n;
     }
     const bool lost = found.size() < kRows;
-    ASSERT_EQ(lost, !journal.value()->damages().empty() || place_.Said("journal cut"));
+    ASSERT_EQ(lost, !journal.value()->damages().empty() || lab_.Said("journal cut"));
 
     const std::uint64_t next = journal.value()->next_sequence();
     ASSERT_GT(next, found.empty() ? 0 : found.back().sequence);
     Append(*journal.value(), 77);
     ASSERT_TRUE(journal.value()->Commit().ok());
     journal.value().reset();
-    const auto after = All(*place_.OpenJournal(options_).value());
+    const auto after = All(*lab_.OpenJournal(options_).value());
     ASSERT_EQ(after.size(), found.size() + 1);
     ASSERT_EQ(after.back(), (Kept{next, RecordKind::kObservation, PackedRow(77, "id77", 1)}));
   }
 
-  Place place_;
+  Lab lab_;
   JournalOptions options_;
   std::vector<Kept> records_;
   std::vector<std::string> paths_;
@@ -77,28 +77,28 @@ TEST_F(DamagedJournal, SurvivesAFlippedBitAnywhere) {
       Restore();
       std::string flipped = bytes;
       flipped[at] = static_cast<char>(flipped[at] ^ (1 << at % 8));
-      place_.disk.Write(path, flipped);
+      lab_.disk.Write(path, flipped);
       ASSERT_NO_FATAL_FAILURE(CheckHarmless());
     }
   }
 }
 
 TEST_F(DamagedJournal, IsCutWhereACrashLeftHalfARecord) {
-  const std::string whole = place_.disk.Read(paths_.back());
+  const std::string whole = lab_.disk.Read(paths_.back());
   const std::size_t last = whole.size() - (kRecordHeader + records_.back().payload.size());
   for (std::size_t size = last; size < whole.size(); ++size) {
     SCOPED_TRACE(Str(size, " bytes"));
     Restore();
-    place_.disk.Write(paths_.back(), whole.substr(0, size));
+    lab_.disk.Write(paths_.back(), whole.substr(0, size));
     {
-      const auto journal = place_.OpenJournal(options_).value();
+      const auto journal = lab_.OpenJournal(options_).value();
       ASSERT_EQ(All(*journal), std::vector(records_.begin(), records_.end() - 1));
       ASSERT_TRUE(journal->damages().empty());
       ASSERT_EQ(Labels(*journal, UpTo(kRows)), UpTo(kRows - 1));
       Append(*journal, kRows - 1);
       ASSERT_TRUE(journal->Commit().ok());
     }
-    ASSERT_EQ(All(*place_.OpenJournal(options_).value()), records_);
+    ASSERT_EQ(All(*lab_.OpenJournal(options_).value()), records_);
   }
 }
 
@@ -108,15 +108,15 @@ TEST_F(DamagedJournal, ForgetsASegmentThatACrashWasBeginning) {
   for (std::size_t size = 0; size <= head.size(); ++size) {
     SCOPED_TRACE(size);
     Restore();
-    place_.disk.Write(path, head.substr(0, size));
+    lab_.disk.Write(path, head.substr(0, size));
     {
-      const auto journal = place_.OpenJournal(options_).value();
+      const auto journal = lab_.OpenJournal(options_).value();
       ASSERT_TRUE(journal->damages().empty());
       ASSERT_EQ(All(*journal), records_);
       Append(*journal, 9);
       ASSERT_TRUE(journal->Commit().ok());
     }
-    const auto journal = place_.OpenJournal(options_).value();
+    const auto journal = lab_.OpenJournal(options_).value();
     ASSERT_EQ(All(*journal).size(), 10u);
     ASSERT_EQ(Labels(*journal, UpTo(10)), UpTo(10));
   }
@@ -126,9 +126,9 @@ TEST_F(DamagedJournal, SurvivesTheLossOfAnyFile) {
   for (const auto& [path, bytes] : files_) {
     SCOPED_TRACE(path);
     Restore();
-    (void)place_.disk.Remove(path);
+    (void)lab_.disk.Remove(path);
     if (path == paths_.front() || path == paths_.back()) {  // nothing in the others tells that it ever was
-      const auto journal = place_.OpenJournal(options_).value();
+      const auto journal = lab_.OpenJournal(options_).value();
       EXPECT_EQ(All(*journal).size(), 6u);
     } else {
       ASSERT_NO_FATAL_FAILURE(CheckHarmless());
@@ -140,20 +140,20 @@ TEST_F(DamagedJournal, NeitherReadsNorOverwritesASegmentWithADamagedHead) {
   for (const std::string& path : paths_) {
     SCOPED_TRACE(path);
     Restore();
-    std::string bytes = place_.disk.Read(path);
+    std::string bytes = lab_.disk.Read(path);
     bytes[3] ^= 1;
-    place_.disk.Write(path, bytes);
+    lab_.disk.Write(path, bytes);
     ASSERT_NO_FATAL_FAILURE(CheckHarmless());
-    EXPECT_EQ(place_.disk.Read(path), bytes);
-    EXPECT_EQ(All(*place_.OpenJournal(options_).value()).size(), 7u);
+    EXPECT_EQ(lab_.disk.Read(path), bytes);
+    EXPECT_EQ(All(*lab_.OpenJournal(options_).value()).size(), 7u);
   }
 }
 
 TEST_F(DamagedJournal, ReportsDamageThatReadingFindsLater) {
-  std::string bytes = place_.disk.Read(paths_[1]);
+  std::string bytes = lab_.disk.Read(paths_[1]);
   bytes[SegmentHead::kBytes + kRecordHeader] ^= 1;
-  place_.disk.Write(paths_[1], bytes);
-  const auto journal = place_.OpenJournal(options_).value();
+  lab_.disk.Write(paths_[1], bytes);
+  const auto journal = lab_.OpenJournal(options_).value();
   EXPECT_TRUE(journal->damages().empty());  // the index was enough to open it
   EXPECT_EQ(All(*journal).size(), kRows - 1);
   EXPECT_EQ(All(*journal).size(), kRows - 1);
@@ -163,11 +163,11 @@ TEST_F(DamagedJournal, ReportsDamageThatReadingFindsLater) {
 }
 
 TEST_F(DamagedJournal, MakesALostIndexAnew) {
-  (void)place_.disk.Remove(paths_[0] + ".index");
-  place_.disk.Write(paths_[1] + ".index", "nonsense");
-  { EXPECT_TRUE(place_.OpenJournal(options_).ok()); }
-  EXPECT_EQ(place_.disk.Read(paths_[0] + ".index"), files_.at(paths_[0] + ".index"));
-  EXPECT_EQ(place_.disk.Read(paths_[1] + ".index"), files_.at(paths_[1] + ".index"));
+  (void)lab_.disk.Remove(paths_[0] + ".index");
+  lab_.disk.Write(paths_[1] + ".index", "nonsense");
+  { EXPECT_TRUE(lab_.OpenJournal(options_).ok()); }
+  EXPECT_EQ(lab_.disk.Read(paths_[0] + ".index"), files_.at(paths_[0] + ".index"));
+  EXPECT_EQ(lab_.disk.Read(paths_[1] + ".index"), files_.at(paths_[1] + ".index"));
 }
 
 }  // namespace

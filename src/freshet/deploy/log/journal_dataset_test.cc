@@ -11,9 +11,9 @@ namespace freshet::deploy {
 namespace {
 
 // Rows first … end-1 as a data set; returns its path.
-std::string WriteDataset(Place& place, std::uint64_t first, std::uint64_t end) {
+std::string WriteDataset(Lab& lab, std::uint64_t first, std::uint64_t end) {
   const std::string path = Str("/set", first, "-", end);
-  const auto writer = DatasetWriter::Create(place.files, path).value();
+  const auto writer = DatasetWriter::Create(lab.files, path).value();
   data::Rows rows;
   rows.ClearRows();
   Slip slip;
@@ -26,11 +26,11 @@ std::string WriteDataset(Place& place, std::uint64_t first, std::uint64_t end) {
 // A deployment's way to use a journal: a record names each data set, and after a restart all are told again.
 class Sets {
  public:
-  explicit Sets(Place& place, JournalOptions options) : place_(place), options_(options) { Open(); }
+  explicit Sets(Lab& lab, JournalOptions options) : lab_(lab), options_(options) { Open(); }
   Journal& journal() { return *journal_; }
   void Open() {
     journal_.reset();
-    journal_ = place_.OpenJournal(options_).value();
+    journal_ = lab_.OpenJournal(options_).value();
     for (const auto& [path, first, rows] : sets_) ASSERT_TRUE(journal_->Adopt(path, first, rows).ok());
   }
   void Observe() {
@@ -39,7 +39,7 @@ class Sets {
   }
   void Join(std::uint64_t rows) {
     const std::uint64_t first = journal_->next_number();
-    const std::string path = WriteDataset(place_, first, first + rows);
+    const std::string path = WriteDataset(lab_, first, first + rows);
     journal_->Append(RecordKind::kDataset, "{}", 0, 0);
     ASSERT_TRUE(journal_->Commit().ok());
     ASSERT_TRUE(journal_->Adopt(path, first, rows).ok());
@@ -52,7 +52,7 @@ class Sets {
   }
 
  private:
-  Place& place_;
+  Lab& lab_;
   const JournalOptions options_;
   std::unique_ptr<Journal> journal_;
   std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>> sets_;
@@ -62,10 +62,10 @@ TEST(JournalDatasets, HaveTheNumbersBetweenTheObservationsAroundThem) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     base::Random random(seed, "sets");
-    Place place;
+    Lab lab;
     JournalOptions options;
     options.segment_bytes = 100 + random.Below(400);
-    Sets sets(place, options);
+    Sets sets(lab, options);
     for (int step = 0; step < 30; ++step) {
       switch (random.Below(6)) {
         case 0:
@@ -83,27 +83,27 @@ TEST(JournalDatasets, HaveTheNumbersBetweenTheObservationsAroundThem) {
 }
 
 TEST(JournalDatasets, JoinAlsoWhileTheDiskIsFull) {
-  Place place;
+  Lab lab;
   JournalOptions options;
-  const auto journal = place.OpenJournal(options).value();
+  const auto journal = lab.OpenJournal(options).value();
   for (std::uint64_t n = 0; n < 3; ++n) journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
   ASSERT_TRUE(journal->Commit().ok());
-  const std::string path = WriteDataset(place, 3, 8);
-  place.files.FailAt(1, true);
+  const std::string path = WriteDataset(lab, 3, 8);
+  lab.files.FailAt(1, true);
   EXPECT_TRUE(journal->Adopt(path, 3, 5).ok());
   journal->Append(RecordKind::kObservation, PackedRow(8), 0, 0);
   EXPECT_FALSE(journal->Commit().ok());
   EXPECT_EQ(Labels(*journal, UpTo(9)), UpTo(8));
-  place.files.FailAt(0);
+  lab.files.FailAt(0);
   journal->Append(RecordKind::kObservation, PackedRow(8), 0, 0);
   EXPECT_TRUE(journal->Commit().ok());
   EXPECT_EQ(Labels(*journal, UpTo(9)), UpTo(9));
 }
 
 TEST(JournalDatasets, AreRefusedWhenTheyAreNotWhatWasRegistered) {
-  Place place;
-  const auto journal = place.OpenJournal().value();
-  const std::string path = WriteDataset(place, 0, 5);
+  Lab lab;
+  const auto journal = lab.OpenJournal().value();
+  const std::string path = WriteDataset(lab, 0, 5);
   EXPECT_EQ(journal->Adopt(path, 0, 6).error().code, Code::kCorrupt);
   EXPECT_EQ(journal->Adopt(path + "x", 0, 6).error().code, Code::kNotFound);
   EXPECT_EQ(journal->end(), 0u);
@@ -112,12 +112,12 @@ TEST(JournalDatasets, AreRefusedWhenTheyAreNotWhatWasRegistered) {
 
 TEST(JournalThreads, ReadersSeeWholeRowsWhileItGrowsAndForgets) {
   constexpr std::uint64_t kRows = 20'000;
-  Place place;
+  Lab lab;
   JournalOptions options;
   options.durability = Durability::kNone;
   options.segment_bytes = 2000;
   options.retain_bytes = 20'000;
-  const auto journal = place.OpenJournal(options).value();
+  const auto journal = lab.OpenJournal(options).value();
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   std::atomic<std::uint64_t> rows_read{0};

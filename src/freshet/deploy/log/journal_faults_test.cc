@@ -50,21 +50,21 @@ TEST(JournalFaults, WhateverOperationFailsItHoldsExactlyWhatItTook) {
       for (int nth = 1;; ++nth) {
         SCOPED_TRACE(
             Str("durability ", static_cast<int>(durability), for_ever ? ", for ever" : "", ", operation ", nth));
-        Place place;
+        Lab lab;
         JournalOptions options;
         options.durability = durability;
         options.segment_bytes = 150;
-        auto journal = place.OpenJournal(options).value();
+        auto journal = lab.OpenJournal(options).value();
         Client client;
         client.Commit(*journal, 2);
-        place.files.FailAt(nth, for_ever);
+        lab.files.FailAt(nth, for_ever);
         for (int i = 0; i < 5; ++i) client.Commit(*journal, 1 + i % 3);
-        const bool done = place.files.failures() == 0;
-        place.files.FailAt(0);
+        const bool done = lab.files.failures() == 0;
+        lab.files.FailAt(0);
         ASSERT_EQ(done, client.refused == 0);
         ASSERT_NO_FATAL_FAILURE(client.Check(*journal));
         journal.reset();  // the process dies while the disk is full …
-        journal = place.OpenJournal(options).value();
+        journal = lab.OpenJournal(options).value();
         ASSERT_NO_FATAL_FAILURE(client.Check(*journal));
         const std::uint64_t refused = client.refused;
         for (int i = 0; i < 5; ++i) client.Commit(*journal, 1 + i % 3);
@@ -78,44 +78,44 @@ TEST(JournalFaults, GoesOnWithoutARestartOnceTheDiskIsBack) {
   for (const Durability durability : kDurabilities)
     for (int nth = 1; nth < 12; ++nth) {
       SCOPED_TRACE(Str("durability ", static_cast<int>(durability), ", operation ", nth));
-      Place place;
+      Lab lab;
       JournalOptions options;
       options.durability = durability;
       options.segment_bytes = 100;
-      auto journal = place.OpenJournal(options).value();
+      auto journal = lab.OpenJournal(options).value();
       Client client;
       for (int round = 0; round < 3; ++round) {
-        place.files.FailAt(nth, true);
+        lab.files.FailAt(nth, true);
         for (int i = 0; i < 3; ++i) client.Commit(*journal, 2);
-        place.files.FailAt(0);
+        lab.files.FailAt(0);
         const std::uint64_t refused = client.refused;
         for (int i = 0; i < 3; ++i) client.Commit(*journal, 2);
         ASSERT_EQ(client.refused, refused);
         ASSERT_NO_FATAL_FAILURE(client.Check(*journal));
       }
       journal.reset();
-      ASSERT_NO_FATAL_FAILURE(client.Check(*place.OpenJournal(options).value()));
+      ASSERT_NO_FATAL_FAILURE(client.Check(*lab.OpenJournal(options).value()));
     }
 }
 
 TEST(JournalFaults, TakesNothingMoreUntilHalfARecordIsCutOff) {
-  Place place;
+  Lab lab;
   JournalOptions options;
-  auto journal = place.OpenJournal(options).value();
+  auto journal = lab.OpenJournal(options).value();
   Client client;
   client.Commit(*journal, 3);
-  place.disk.cuts_fail = true;
-  ASSERT_TRUE(place.faults.Arm("journal.written:1:error").ok());
+  lab.disk.cuts_fail = true;
+  ASSERT_TRUE(lab.faults.Arm("journal.written:1:error").ok());
   client.Commit(*journal, 3);  // written, refused, and not to be cut off
   client.Commit(*journal, 1);
   EXPECT_EQ(client.refused, 2u);
   ASSERT_NO_FATAL_FAILURE(client.Check(*journal));
-  place.disk.cuts_fail = false;
+  lab.disk.cuts_fail = false;
   client.Commit(*journal, 3);
   EXPECT_EQ(client.refused, 2u);
   ASSERT_NO_FATAL_FAILURE(client.Check(*journal));
   journal.reset();
-  ASSERT_NO_FATAL_FAILURE(client.Check(*place.OpenJournal(options).value()));
+  ASSERT_NO_FATAL_FAILURE(client.Check(*lab.OpenJournal(options).value()));
 }
 
 // A child process commits until it is killed at the nth commit; it tells of each that the journal took.
@@ -149,8 +149,8 @@ TEST(JournalFaults, LosesNothingThatItTookWhenTheProcessIsKilled) {
       SCOPED_TRACE(Str("durability ", static_cast<int>(durability), ", commit ", nth));
       base::ScratchDirectory scratch;
       base::PosixFiles files;
-      Place place;
-      const base::Env env{files, place.clock, place.log, place.executor, place.faults};
+      Lab lab;
+      const base::Env env{files, lab.clock, lab.log, lab.executor, lab.faults};
       JournalOptions options;
       options.directory = scratch / "journal";
       options.durability = durability;

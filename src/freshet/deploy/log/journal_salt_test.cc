@@ -19,19 +19,19 @@ std::string PlantedId(std::uint64_t sequence) {
 }
 
 TEST(JournalSalt, RecordsPlantedInAnIdAreNotFoundAfterDamage) {
-  Place place;
+  Lab lab;
   {
-    const auto journal = place.OpenJournal().value();
+    const auto journal = lab.OpenJournal().value();
     for (std::uint64_t n = 0; n < 5; ++n)
       journal->Append(RecordKind::kObservation, PackedRow(n, PlantedId(n + 1)), 1 + n, 0);
     ASSERT_TRUE(journal->Commit().ok());
   }
-  const std::string path = place.Segments().at(0);
-  std::string bytes = place.disk.Read(path);
+  const std::string path = lab.Segments().at(0);
+  std::string bytes = lab.disk.Read(path);
   const std::size_t record = kRecordHeader + PackedRow(0, PlantedId(1)).size();
   for (const std::uint64_t n : {1, 3}) bytes[SegmentHead::kSaltedBytes + n * record + 4] ^= 0x40;  // the size
-  place.disk.Write(path, bytes);
-  const auto journal = place.OpenJournal().value();
+  lab.disk.Write(path, bytes);
+  const auto journal = lab.OpenJournal().value();
   std::vector<std::uint64_t> sequences;
   for (const Kept& kept : All(*journal)) {
     EXPECT_EQ(kept.kind, RecordKind::kObservation);
@@ -56,18 +56,18 @@ TEST(JournalSalt, ARecordIsNoneUnderAnotherSalt) {
 }
 
 TEST(JournalSalt, EveryJournalHasItsOwnAndKeepsIt) {
-  const auto salts = [](Place& place) {
+  const auto salts = [](Lab& lab) {
     std::vector<std::uint64_t> all;
-    for (const std::string& path : place.Segments())
-      all.push_back(SegmentHead::Decode(place.disk.Read(path), path).value().salt);
+    for (const std::string& path : lab.Segments())
+      all.push_back(SegmentHead::Decode(lab.disk.Read(path), path).value().salt);
     return all;
   };
-  Place one, other;
+  Lab one, other;
   JournalOptions options;
   options.segment_bytes = 100;
-  for (Place* const place : {&one, &other})
+  for (Lab* const lab : {&one, &other})
     for (int start = 0; start < 3; ++start) {
-      const auto journal = place->OpenJournal(options).value();
+      const auto journal = lab->OpenJournal(options).value();
       for (std::uint64_t n = 0; n < 4; ++n) {
         journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
         ASSERT_TRUE(journal->Commit().ok());
@@ -80,20 +80,20 @@ TEST(JournalSalt, EveryJournalHasItsOwnAndKeepsIt) {
 }
 
 TEST(JournalFormats, ASegmentOfAnEarlierProgramIsReadAndFinishedAsItIs) {
-  Place place;
+  Lab lab;
   std::string old = SegmentHead{1, 0}.Encode();
   ASSERT_EQ(old.size(), 32u);
   for (std::uint64_t n = 0; n < 3; ++n) AppendRecord(old, n + 1, RecordKind::kObservation, PackedRow(n));
-  place.disk.Write("/journal/00000000000000000001.log", old);
+  lab.disk.Write("/journal/00000000000000000001.log", old);
   for (std::uint64_t n = 3; n < 6; ++n) {
-    const auto journal = place.OpenJournal().value();
+    const auto journal = lab.OpenJournal().value();
     EXPECT_EQ(Labels(*journal, UpTo(9)), UpTo(n));
     journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
     ASSERT_TRUE(journal->Commit().ok());
   }
-  EXPECT_EQ(place.disk.Read("/journal/00000000000000000001.log"), old);
-  EXPECT_EQ(place.Segments().size(), 2u);
-  const auto journal = place.OpenJournal().value();
+  EXPECT_EQ(lab.disk.Read("/journal/00000000000000000001.log"), old);
+  EXPECT_EQ(lab.Segments().size(), 2u);
+  const auto journal = lab.OpenJournal().value();
   EXPECT_EQ(All(*journal).size(), 6u);
   EXPECT_TRUE(journal->damages().empty());
 }
@@ -109,14 +109,14 @@ std::string HeadOfVersion(std::uint32_t version) {
 
 TEST(JournalFormats, ANewerSegmentIsRefusedAndLeftAlone) {
   for (const std::uint32_t version : {3u, 4u, 1'000u}) {
-    Place place;
-    place.disk.Write("/journal/00000000000000000001.log", HeadOfVersion(version) + "whatever stands there");
-    const auto before = place.disk.Snapshot();
-    const auto opened = place.OpenJournal();
+    Lab lab;
+    lab.disk.Write("/journal/00000000000000000001.log", HeadOfVersion(version) + "whatever stands there");
+    const auto before = lab.disk.Snapshot();
+    const auto opened = lab.OpenJournal();
     ASSERT_FALSE(opened.ok());
     EXPECT_EQ(opened.error().code, Code::kInvalid);
     EXPECT_NE(opened.error().text.find(Str("version ", version)), std::string::npos) << opened.error().text;
-    EXPECT_EQ(place.disk.Snapshot(), before);
+    EXPECT_EQ(lab.disk.Snapshot(), before);
   }
   EXPECT_TRUE(SegmentHead::Decode(HeadOfVersion(2), "s").ok());
   EXPECT_EQ(SegmentHead::Decode(HeadOfVersion(0), "s").error().code, Code::kCorrupt);
@@ -124,13 +124,13 @@ TEST(JournalFormats, ANewerSegmentIsRefusedAndLeftAlone) {
 
 TEST(JournalFormats, ARecordOfAKindThatIsNotKnownIsRefusedNotPassedOver) {
   for (const std::uint64_t salt : {std::uint64_t{0}, kSalt}) {
-    Place place;
+    Lab lab;
     std::string bytes = SegmentHead{1, 0, salt}.Encode();
     AppendRecord(bytes, 1, RecordKind::kObservation, PackedRow(0), salt);
     AppendRecord(bytes, 2, static_cast<RecordKind>(200), "{}", salt);
     AppendRecord(bytes, 3, RecordKind::kObservation, PackedRow(1), salt);
-    place.disk.Write("/journal/00000000000000000001.log", bytes);
-    const auto opened = place.OpenJournal();
+    lab.disk.Write("/journal/00000000000000000001.log", bytes);
+    const auto opened = lab.OpenJournal();
     ASSERT_FALSE(opened.ok());
     EXPECT_EQ(opened.error().code, Code::kInvalid);
     EXPECT_NE(opened.error().text.find("record 2 is of kind 200"), std::string::npos) << opened.error().text;
@@ -138,22 +138,22 @@ TEST(JournalFormats, ARecordOfAKindThatIsNotKnownIsRefusedNotPassedOver) {
 }
 
 TEST(JournalFormats, ASegmentUnderAnothersNameIsPassedOver) {
-  Place place;
+  Lab lab;
   JournalOptions options;
   options.segment_bytes = 100;
   {
-    const auto journal = place.OpenJournal(options).value();
+    const auto journal = lab.OpenJournal(options).value();
     for (std::uint64_t n = 0; n < 4; ++n) {
       journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
       ASSERT_TRUE(journal->Commit().ok());
     }
   }
-  const auto paths = place.Segments();
+  const auto paths = lab.Segments();
   ASSERT_EQ(paths.size(), 2u);
-  place.disk.Write("/journal/00000000000000000004.log", place.disk.Read(paths[0]));
-  const auto journal = place.OpenJournal(options).value();
+  lab.disk.Write("/journal/00000000000000000004.log", lab.disk.Read(paths[0]));
+  const auto journal = lab.OpenJournal(options).value();
   EXPECT_EQ(All(*journal).size(), 4u);
-  EXPECT_TRUE(place.Said("not what its name says"));
+  EXPECT_TRUE(lab.Said("not what its name says"));
 }
 
 }  // namespace

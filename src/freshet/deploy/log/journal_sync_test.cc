@@ -122,9 +122,9 @@ class FailingSync : public testing::Test {
     ASSERT_EQ(journal_->next_sequence(), kept_.size() + 1);
   }
 
-  Place place_;
-  ForgetfulDisk disk_{place_.disk};
-  base::Env env_{disk_, place_.clock, place_.log, place_.executor, place_.faults};
+  Lab lab_;
+  ForgetfulDisk disk_{lab_.disk};
+  base::Env env_{disk_, lab_.clock, lab_.log, lab_.executor, lab_.faults};
   JournalOptions options_{.directory = "/journal"};
   std::unique_ptr<Journal> journal_;
   std::vector<Kept> kept_;
@@ -134,7 +134,7 @@ class FailingSync : public testing::Test {
 TEST_F(FailingSync, WhatASyncThatFailedShouldHaveWrittenIsOnTheDiskAfterTheNextThatSucceeds) {
   for (const bool first_of_its_segment : {false, true}) {
     SCOPED_TRACE(first_of_its_segment);
-    place_.disk.Restore({});
+    lab_.disk.Restore({});
     kept_.clear();
     Open();
     if (!first_of_its_segment) {
@@ -183,11 +183,11 @@ TEST_F(FailingSync, NothingIsLostByAProcessThatEndsWhileItWritesAgain) {
   disk_.syncs_fail = true;
   EXPECT_FALSE(Sync());
   disk_.syncs_fail = false;
-  ASSERT_TRUE(place_.faults.Arm("journal.written_again:1:error").ok());
+  ASSERT_TRUE(lab_.faults.Arm("journal.written_again:1:error").ok());
   EXPECT_FALSE(Commit());
-  EXPECT_EQ(place_.disk.Glob("/journal/*.draft").value().size(), 1u);
+  EXPECT_EQ(lab_.disk.Glob("/journal/*.draft").value().size(), 1u);
   Open();
-  EXPECT_FALSE(place_.disk.Glob("/journal/*.draft").ok());
+  EXPECT_FALSE(lab_.disk.Glob("/journal/*.draft").ok());
   ASSERT_NO_FATAL_FAILURE(ExpectAll());
 }
 
@@ -212,7 +212,7 @@ TEST_F(FailingSync, NothingSyncedIsLostAndNothingTakenIsLostWithoutAPowerFailure
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     base::Random random(seed, "sync");
-    place_.disk.Restore({});
+    lab_.disk.Restore({});
     kept_.clear();
     synced_ = 0;
     options_.segment_bytes = 100 + random.Below(600);

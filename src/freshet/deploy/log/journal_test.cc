@@ -38,11 +38,11 @@ TEST(Journal, HoldsWhatWasCommittedInOrderOverSegmentsAndRestarts) {
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     base::Random random(seed, "journal");
-    Place place;
+    Lab lab;
     JournalOptions options;
     options.segment_bytes = 50 + random.Below(1000);
     options.durability = static_cast<Durability>(random.Below(3));
-    auto journal = place.OpenJournal(options).value();
+    auto journal = lab.OpenJournal(options).value();
     Expected expected;
     for (int commit = 0; commit < 40; ++commit) {
       for (std::uint64_t count = random.Below(6); count > 0; --count) {
@@ -61,7 +61,7 @@ TEST(Journal, HoldsWhatWasCommittedInOrderOverSegmentsAndRestarts) {
       ASSERT_TRUE(journal->Commit().ok());
       if (random.Below(3) == 0) {
         journal.reset();
-        journal = place.OpenJournal(options).value();
+        journal = lab.OpenJournal(options).value();
       }
       ASSERT_NO_FATAL_FAILURE(expected.Check(*journal, random));
       ASSERT_TRUE(journal->damages().empty());
@@ -70,8 +70,8 @@ TEST(Journal, HoldsWhatWasCommittedInOrderOverSegmentsAndRestarts) {
 }
 
 TEST(Journal, ShowsNothingThatWasNotCommitted) {
-  Place place;
-  const auto journal = place.OpenJournal().value();
+  Lab lab;
+  const auto journal = lab.OpenJournal().value();
   journal->Append(RecordKind::kObservation, PackedRow(0), 0, 0);
   EXPECT_EQ(journal->next_sequence(), 2u);
   EXPECT_EQ(journal->end_sequence(), 1u);
@@ -83,17 +83,17 @@ TEST(Journal, ShowsNothingThatWasNotCommitted) {
 }
 
 TEST(Journal, IsForOneProcessAtATime) {
-  Place place;
-  const auto journal = place.OpenJournal().value();
-  EXPECT_EQ(place.OpenJournal().error().code, Code::kBusy);
+  Lab lab;
+  const auto journal = lab.OpenJournal().value();
+  EXPECT_EQ(lab.OpenJournal().error().code, Code::kBusy);
 }
 
 TEST(Journal, SaysWhyADirectoryCannotBeUsed) {
-  Place place;
+  Lab lab;
   JournalOptions options;
-  place.disk.Write("/file", "");
+  lab.disk.Write("/file", "");
   options.directory = "/file/journal";
-  const auto journal = place.OpenJournal(options);
+  const auto journal = lab.OpenJournal(options);
   EXPECT_EQ(journal.error().code, Code::kIo);
   EXPECT_NE(journal.error().text.find(options.directory), std::string::npos) << journal.error().text;
 }
@@ -101,10 +101,10 @@ TEST(Journal, SaysWhyADirectoryCannotBeUsed) {
 TEST(Journal, MayHaveADirectoryWhoseNameLooksLikeAPattern) {
   for (const char* const name : {"a[b]c", "what?", "all*", "back\\slash", "[", "*"}) {
     SCOPED_TRACE(name);
-    Place place;
+    Lab lab;
     base::ScratchDirectory scratch;
     base::PosixFiles files;
-    const base::Env env{files, place.clock, place.log, place.executor, place.faults};
+    const base::Env env{files, lab.clock, lab.log, lab.executor, lab.faults};
     JournalOptions options;
     options.directory = scratch / name;
     options.durability = Durability::kNone;
@@ -119,11 +119,11 @@ TEST(Journal, MayHaveADirectoryWhoseNameLooksLikeAPattern) {
 }
 
 // A journal of `segments` segments with 10 observations each.
-JournalOptions FillSegments(Place& place, std::uint64_t segments) {
+JournalOptions FillSegments(Lab& lab, std::uint64_t segments) {
   JournalOptions options;
   options.segment_bytes = 1;  // each commit has a segment of its own
   options.durability = Durability::kNone;
-  const auto journal = place.OpenJournal(options).value();
+  const auto journal = lab.OpenJournal(options).value();
   for (std::uint64_t n = 0; n < segments * 10; ++n) {
     const std::string id = Str("id", n);
     journal->Append(RecordKind::kObservation, PackedRow(n, id, static_cast<std::int64_t>(n)), IdWindow::HashOf(id),
@@ -136,24 +136,24 @@ JournalOptions FillSegments(Place& place, std::uint64_t segments) {
 }
 
 TEST(Journal, ReadsOnlyTheRowsThatASampleNames) {
-  Place place;
-  const JournalOptions options = FillSegments(place, 100);
-  place.disk.bytes_read = 0;
-  const auto journal = place.OpenJournal(options).value();
-  EXPECT_LT(place.disk.bytes_read, journal->bytes() / 2);  // heads, indexes and the last segment
+  Lab lab;
+  const JournalOptions options = FillSegments(lab, 100);
+  lab.disk.bytes_read = 0;
+  const auto journal = lab.OpenJournal(options).value();
+  EXPECT_LT(lab.disk.bytes_read, journal->bytes() / 2);  // heads, indexes and the last segment
   base::Random random(1, "sample");
   std::vector<std::uint64_t> sample;
   for (int i = 0; i < 50; ++i) sample.push_back(random.Below(1000));
-  place.disk.reads = 0;
+  lab.disk.reads = 0;
   EXPECT_EQ(Labels(*journal, sample), sample);
-  EXPECT_LE(place.disk.reads, 2 * sample.size());
+  EXPECT_LE(lab.disk.reads, 2 * sample.size());
 }
 
 TEST(Journal, DropsOldSegmentsBySizeButNeverWhatIsNeededOrTheLast) {
-  Place place;
-  JournalOptions options = FillSegments(place, 10);
+  Lab lab;
+  JournalOptions options = FillSegments(lab, 10);
   options.retain_bytes = 1;
-  auto journal = place.OpenJournal(options).value();
+  auto journal = lab.OpenJournal(options).value();
   EXPECT_EQ(journal->Retain(1, 0).value(), 0);
   EXPECT_EQ(journal->Retain(40, 0).value(), 3);  // record 40 is the last of the fourth
   EXPECT_EQ(journal->first(), 30u);
@@ -162,7 +162,7 @@ TEST(Journal, DropsOldSegmentsBySizeButNeverWhatIsNeededOrTheLast) {
   EXPECT_EQ(journal->Retain(1000, 0).value(), 6);
   EXPECT_EQ(Labels(*journal, UpTo(100)), UpTo(100, 90));
   journal.reset();
-  journal = place.OpenJournal(options).value();
+  journal = lab.OpenJournal(options).value();
   EXPECT_TRUE(journal->damages().empty());
   EXPECT_EQ(journal->next_sequence(), 101u);
   EXPECT_EQ(Labels(*journal, UpTo(100)), UpTo(100, 90));
@@ -170,10 +170,10 @@ TEST(Journal, DropsOldSegmentsBySizeButNeverWhatIsNeededOrTheLast) {
 }
 
 TEST(Journal, DropsSegmentsByAge) {
-  Place place;
-  JournalOptions options = FillSegments(place, 10);  // row n came at second n
+  Lab lab;
+  JournalOptions options = FillSegments(lab, 10);  // row n came at second n
   options.retain_seconds = 40;
-  const auto journal = place.OpenJournal(options).value();
+  const auto journal = lab.OpenJournal(options).value();
   EXPECT_EQ(journal->Retain(1000, 49).value(), 0);
   EXPECT_EQ(journal->Retain(1000, 50).value(), 1);  // the newest of the first segment is 9: 41 seconds ago
   EXPECT_EQ(journal->Retain(35, 1000).value(), 2);
@@ -182,10 +182,10 @@ TEST(Journal, DropsSegmentsByAge) {
 }
 
 TEST(Journal, KnowsWhereRecordsFromATimeOnCanBe) {
-  Place place;
+  Lab lab;
   JournalOptions options;
   options.segment_bytes = 1;
-  auto journal = place.OpenJournal(options).value();
+  auto journal = lab.OpenJournal(options).value();
   const auto commit = [&](RecordKind kind, std::int64_t time) {
     journal->Append(kind, kind == RecordKind::kDrift ? "{}" : PackedRow(0, "a", time), 0, time);
     ASSERT_TRUE(journal->Commit().ok());
@@ -200,15 +200,15 @@ TEST(Journal, KnowsWhereRecordsFromATimeOnCanBe) {
     EXPECT_EQ(journal->SequenceSince(21), 3u);  // predictions count
     journal.reset();
     if (round == 1)  // made anew, they say the same
-      for (const std::string& path : place.Segments()) (void)place.disk.Remove(path + ".index");
-    journal = place.OpenJournal(options).value();
+      for (const std::string& path : lab.Segments()) (void)lab.disk.Remove(path + ".index");
+    journal = lab.OpenJournal(options).value();
   }
 }
 
 TEST(Journal, LeavesOutDiscardedRows) {
-  Place place;
-  const JournalOptions options = FillSegments(place, 3);
-  const auto journal = place.OpenJournal(options).value();
+  Lab lab;
+  const JournalOptions options = FillSegments(lab, 3);
+  const auto journal = lab.OpenJournal(options).value();
   journal->Discard(6, 25);  // sequences are one more than numbers
   std::vector<std::uint64_t> expected = UpTo(5);
   for (const std::uint64_t n : UpTo(30, 25)) expected.push_back(n);
@@ -217,9 +217,9 @@ TEST(Journal, LeavesOutDiscardedRows) {
 }
 
 TEST(Journal, GoesOnAfterWhatOthersRememberOfAnEndThatWasLost) {
-  Place place;
+  Lab lab;
   JournalOptions options;
-  auto journal = place.OpenJournal(options).value();
+  auto journal = lab.OpenJournal(options).value();
   const auto commit = [&](std::uint64_t n) {
     journal->Append(RecordKind::kObservation, PackedRow(n), 0, 0);
     ASSERT_TRUE(journal->Commit().ok());
@@ -237,7 +237,7 @@ TEST(Journal, GoesOnAfterWhatOthersRememberOfAnEndThatWasLost) {
     for (const std::uint64_t n : UpTo(12, 8)) expected.push_back(n);
     EXPECT_EQ(Labels(*journal, UpTo(12)), expected);
     journal.reset();
-    journal = place.OpenJournal(options).value();
+    journal = lab.OpenJournal(options).value();
   }
   ASSERT_EQ(journal->damages().size(), 1u);  // it says that records are missing
   EXPECT_EQ(journal->damages()[0].first_lost, 6u);

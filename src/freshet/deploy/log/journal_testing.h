@@ -190,8 +190,8 @@ class MemoryDisk final : public base::Files {
   std::optional<Contents> image_;
 };
 
-// A place where a journal or a deployment can be opened, closed, broken and opened again.
-class Place {
+// Where a journal or a deployment can be opened, closed, broken and opened again.
+class Lab {
  public:
   MemoryDisk disk;
   base::FaultyFiles files{disk};

@@ -9,9 +9,9 @@ TEST(MemoryLog, HoldsWhatAJournalWould) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     base::Random random(seed, "log");
-    Place place;
+    Lab lab;
     MemoryLog memory;
-    const auto journal = place.OpenJournal().value();
+    const auto journal = lab.OpenJournal().value();
     std::uint64_t observations = 0;
     for (int i = 0; i < 50; ++i) {
       const bool observation = random.Below(3) > 0;

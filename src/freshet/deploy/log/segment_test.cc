@@ -34,9 +34,9 @@ std::string Bytes(std::size_t payload_bytes = 10) {
     AppendRecord(bytes, sequence, RecordKind::kDrift, std::string(payload_bytes, 'p'));
   return bytes;
 }
-std::unique_ptr<Segment> Opened(Place& place, const std::string& bytes) {
-  place.disk.Write("/s", bytes);
-  return Segment::Open(place.files, "/s").value();
+std::unique_ptr<Segment> Opened(Lab& lab, const std::string& bytes) {
+  lab.disk.Write("/s", bytes);
+  return Segment::Open(lab.files, "/s").value();
 }
 
 TEST(SegmentHead, IsRefusedWhenAnyBitOfItIsFlipped) {
@@ -56,8 +56,8 @@ TEST(SegmentHead, IsRefusedWhenAnyBitOfItIsFlipped) {
 }
 
 TEST(Segment, VisitsItsRecordsInOrder) {
-  Place place;
-  const auto segment = Opened(place, Bytes());
+  Lab lab;
+  const auto segment = Opened(lab, Bytes());
   Scanned all = ScanAll(*segment);
   EXPECT_EQ(all.sequences, UpTo(15, 5));
   EXPECT_EQ(all.end, Bytes().size());
@@ -68,9 +68,9 @@ TEST(Segment, VisitsItsRecordsInOrder) {
 }
 
 TEST(Segment, StopsWhenItsVisitorFails) {
-  Place place;
+  Lab lab;
   int visits = 0;
-  const auto result = Opened(place, Bytes())
+  const auto result = Opened(lab, Bytes())
                           ->Scan(
                               0, 0,
                               [&](const Record&, std::uint64_t) -> Result<void> {
@@ -86,13 +86,13 @@ TEST(Segment, PassesOverGarbageAndSaysWhatIsMissing) {
   base::Random random(1, "garbage");
   for (int round = 0; round < 100; ++round) {
     SCOPED_TRACE(round);
-    Place place;
+    Lab lab;
     std::string bytes = Bytes();
     const std::size_t record = kRecordHeader + 10;
     const std::uint64_t first = random.Below(9), count = 1 + random.Below(9 - first);
     for (std::size_t at = 0; at < count * record; ++at)
       bytes[SegmentHead::kBytes + first * record + at] = static_cast<char>(random.Below(4));
-    const Scanned all = ScanAll(*Opened(place, bytes));
+    const Scanned all = ScanAll(*Opened(lab, bytes));
     auto expected = UpTo(15, 5);
     expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(first),
                    expected.begin() + static_cast<std::ptrdiff_t>(first + count));
@@ -106,19 +106,19 @@ TEST(Segment, PassesOverGarbageAndSaysWhatIsMissing) {
 }
 
 TEST(Segment, BelievesNoRecordOfAnEarlierLifeOfTheDisk) {
-  Place place;
+  Lab lab;
   std::string bytes = SegmentHead{5, 3}.Encode();
   AppendRecord(bytes, 5, RecordKind::kDrift, "a");
   AppendRecord(bytes, 3, RecordKind::kDrift, "old");
   AppendRecord(bytes, 900, RecordKind::kDrift, "from somewhere else");  // there was no room for so many between
   AppendRecord(bytes, 6, RecordKind::kDrift, "b");
-  const Scanned all = ScanAll(*Opened(place, bytes));
+  const Scanned all = ScanAll(*Opened(lab, bytes));
   EXPECT_EQ(all.sequences, UpTo(7, 5));
   EXPECT_EQ(all.damages.size(), 1u);
 }
 
 TEST(Segment, IsScannedInLittleTimeAndMemoryWhateverSizesItClaims) {
-  Place place;
+  Lab lab;
   std::string bytes = SegmentHead{5, 3}.Encode();
   std::string header(kRecordHeader, '\0');
   const std::uint32_t size = kMostPayload, kind = 1;
@@ -128,25 +128,25 @@ TEST(Segment, IsScannedInLittleTimeAndMemoryWhateverSizesItClaims) {
     std::memcpy(header.data() + 8, &sequence, 8);
     bytes += header;
   }
-  const auto segment = Opened(place, bytes);
-  place.disk.bytes_read = 0;
+  const auto segment = Opened(lab, bytes);
+  lab.disk.bytes_read = 0;
   const Scanned all = ScanAll(*segment);
   EXPECT_TRUE(all.sequences.empty());
-  EXPECT_LT(place.disk.bytes_read, 20 * bytes.size());
+  EXPECT_LT(lab.disk.bytes_read, 20 * bytes.size());
 }
 
 TEST(Segment, ReadsRecordsLargerThanItsWindow) {
-  Place place;
+  Lab lab;
   const std::string bytes = Bytes(3 << 20);
-  const auto segment = Opened(place, bytes);
+  const auto segment = Opened(lab, bytes);
   EXPECT_EQ(ScanAll(*segment).sequences, UpTo(15, 5));
   std::string room;
   EXPECT_EQ(segment->ReadAt(SegmentHead::kBytes, room).value().payload.size(), 3u << 20);
 }
 
 TEST(Segment, ReadsOneRecordWhereThereIsOne) {
-  Place place;
-  const auto segment = Opened(place, Bytes());
+  Lab lab;
+  const auto segment = Opened(lab, Bytes());
   std::string room;
   for (std::uint64_t n = 0; n < 10; ++n)
     EXPECT_EQ(segment->ReadAt(SegmentHead::kBytes + n * (kRecordHeader + 10), room).value().sequence, 5 + n);
@@ -155,30 +155,30 @@ TEST(Segment, ReadsOneRecordWhereThereIsOne) {
 }
 
 TEST(SegmentIndex, ComesBackAsItWasOrIsRefused) {
-  Place place;
+  Lab lab;
   const SegmentIndex index{15, 332, 77, {32, 62, 0, 122}, {1, ~0ull}};
-  ASSERT_TRUE(index.Write(place.files, "/s.index").ok());
-  const SegmentIndex back = SegmentIndex::Read(place.files, "/s.index").value();
+  ASSERT_TRUE(index.Write(lab.files, "/s.index").ok());
+  const SegmentIndex back = SegmentIndex::Read(lab.files, "/s.index").value();
   EXPECT_EQ(back.end_sequence, 15u);
   EXPECT_EQ(back.bytes, 332u);
   EXPECT_EQ(back.last_time, 77);
   EXPECT_EQ(back.offsets, index.offsets);
   EXPECT_EQ(back.ids, index.ids);
-  const std::string bytes = place.disk.Read("/s.index");
+  const std::string bytes = lab.disk.Read("/s.index");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    place.disk.Write("/s.index", bytes.substr(0, size));
-    EXPECT_EQ(SegmentIndex::Read(place.files, "/s.index").error().code, Code::kCorrupt) << size;
+    lab.disk.Write("/s.index", bytes.substr(0, size));
+    EXPECT_EQ(SegmentIndex::Read(lab.files, "/s.index").error().code, Code::kCorrupt) << size;
   }
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     if (at >= 8 && at < 12) continue;  // the version
     std::string flipped = bytes;
     flipped[at] ^= 0x10;
-    place.disk.Write("/s.index", flipped);
-    EXPECT_EQ(SegmentIndex::Read(place.files, "/s.index").error().code, Code::kCorrupt) << at;
+    lab.disk.Write("/s.index", flipped);
+    EXPECT_EQ(SegmentIndex::Read(lab.files, "/s.index").error().code, Code::kCorrupt) << at;
   }
-  ASSERT_TRUE(SegmentIndex().Write(place.files, "/empty.index").ok());
-  EXPECT_TRUE(SegmentIndex::Read(place.files, "/empty.index").value().offsets.empty());
-  EXPECT_EQ(SegmentIndex::Read(place.files, "/none.index").error().code, Code::kNotFound);
+  ASSERT_TRUE(SegmentIndex().Write(lab.files, "/empty.index").ok());
+  EXPECT_TRUE(SegmentIndex::Read(lab.files, "/empty.index").value().offsets.empty());
+  EXPECT_EQ(SegmentIndex::Read(lab.files, "/none.index").error().code, Code::kNotFound);
 }
 
 }  // namespace

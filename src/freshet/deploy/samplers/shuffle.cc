@@ -13,7 +13,7 @@ constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
 }  // namespace
 
 LazyShuffle::LazyShuffle(std::uint64_t size, std::uint64_t expected)
-    : size_(size), places_(std::bit_ceil(2 * std::min(size, expected) + 2), Place{kEmpty, 0}) {
+    : size_(size), cells_(std::bit_ceil(2 * std::min(size, expected) + 2), Cell{kEmpty, 0}) {
   CHECK(size < kEmpty);
 }
 
@@ -26,29 +26,29 @@ std::uint64_t LazyShuffle::Next(base::Random& random) {
   return number;
 }
 
-LazyShuffle::Place& LazyShuffle::Find(std::uint64_t where) {
-  const std::size_t mask = places_.size() - 1;
+LazyShuffle::Cell& LazyShuffle::Find(std::uint64_t where) {
+  const std::size_t mask = cells_.size() - 1;
   std::size_t i = base::Hash64(where) & mask;
-  while (places_[i].first != kEmpty && places_[i].first != where) i = (i + 1) & mask;
-  return places_[i];
+  while (cells_[i].first != kEmpty && cells_[i].first != where) i = (i + 1) & mask;
+  return cells_[i];
 }
 
 std::uint64_t LazyShuffle::At(std::uint64_t where) {
-  const Place& place = Find(where);
-  return place.first == where ? place.second : where;
+  const Cell& cell = Find(where);
+  return cell.first == where ? cell.second : where;
 }
 
 void LazyShuffle::Put(std::uint64_t where, std::uint64_t number) {
-  Place& place = Find(where);
-  if (place.first == where) {
-    place.second = number;
+  Cell& cell = Find(where);
+  if (cell.first == where) {
+    cell.second = number;
     return;
   }
-  place = {where, number};
-  if (2 * ++used_ < places_.size()) return;
-  std::vector<Place> old(2 * places_.size(), Place{kEmpty, 0});
-  old.swap(places_);
-  for (const Place& moved : old)
+  cell = {where, number};
+  if (2 * ++used_ < cells_.size()) return;
+  std::vector<Cell> old(2 * cells_.size(), Cell{kEmpty, 0});
+  old.swap(cells_);
+  for (const Cell& moved : old)
     if (moved.first != kEmpty) Find(moved.first) = moved;
 }
 

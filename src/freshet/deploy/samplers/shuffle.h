@@ -19,14 +19,14 @@ class LazyShuffle {
   std::uint64_t Next(base::Random& random);  // left() > 0
 
  private:
-  using Place = std::pair<std::uint64_t, std::uint64_t>;  // where, and the number there
-  Place& Find(std::uint64_t where);                       // or the empty place to put it
+  using Cell = std::pair<std::uint64_t, std::uint64_t>;  // where, and the number there
+  Cell& Find(std::uint64_t where);                       // or the empty one to put it
   std::uint64_t At(std::uint64_t where);
   void Put(std::uint64_t where, std::uint64_t number);
 
   const std::uint64_t size_;
   std::uint64_t taken_ = 0;
-  std::vector<Place> places_;  // a hash table with linear probing, at most half full; its size is a power of two
+  std::vector<Cell> cells_;  // a hash table with linear probing, at most half full; its size is a power of two
   std::size_t used_ = 0;
 };
 

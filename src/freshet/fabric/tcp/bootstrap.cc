@@ -41,26 +41,26 @@ Bootstrap::Bootstrap(const TcpOptions& options, base::Clock& clock)
       badge_{options.rank, options.size, options.job, options.token, options.generation},
       deadline_(clock, options.connect_timeout, options.stop),
       links_(static_cast<std::size_t>(options.size)) {
-  place_.host = options.host.empty() ? HostName() : options.host;
-  place_.boot = BootId();
+  home_.host = options.host.empty() ? HostName() : options.host;
+  home_.boot = BootId();
 }
 
 Result<std::vector<Link>> Bootstrap::Run() {
   if (options_.tls && options_.size > 1) tls_ = TRY(TlsKeys::Make(options_.token));
   if (options_.size > 1) TRY((options_.rank == 0 ? RunFirst() : RunOther()).While("the group comes together"));
-  links_[static_cast<std::size_t>(options_.rank)].place = place_;
+  links_[static_cast<std::size_t>(options_.rank)].home = home_;
   return std::move(links_);
 }
 
 Door::Settings Bootstrap::DoorSettings() const {
-  return {badge_, place_, options_.shared_memory ? options_.ring_bytes : 0, tls_};
+  return {badge_, home_, options_.shared_memory ? options_.ring_bytes : 0, tls_};
 }
 
 Result<void> Bootstrap::RunFirst() {
   listener_ = TRY(Listen(TRY(ParseAddress(options_.rendezvous))));
   const Address here = LocalAddress(listener_.get());
-  place_.address = here.host;
-  place_.port = here.port;
+  home_.address = here.host;
+  home_.port = here.port;
   if (options_.listening) TRY(options_.listening(here.port));
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, 1));
@@ -93,7 +93,7 @@ Result<void> Bootstrap::HearFromAll() {
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       if (unheard[rank].fd < 0 || unheard[rank].revents == 0) continue;
       TRY(ReceiveAll(links_[rank].conduit, 1, deadline_)
-              .While(Str("rank ", rank, " (", links_[rank].place.host, ") joins")));
+              .While(Str("rank ", rank, " (", links_[rank].home.host, ") joins")));
       unheard[rank].fd = -1;
     }
   }
@@ -101,17 +101,17 @@ Result<void> Bootstrap::HearFromAll() {
 }
 
 Result<void> Bootstrap::LetIn(Door& door, int first) {
-  const auto place = [&](int rank) -> Link& { return links_[static_cast<std::size_t>(rank)]; };
+  const auto at = [&](int rank) -> Link& { return links_[static_cast<std::size_t>(rank)]; };
   const auto wanted = [&](int rank) -> std::string {
     if (rank < first) return Str("rank ", rank, " is to be dialled, not let in");
-    if (place(rank).conduit.open()) return Str("there is a rank ", rank, " already, at ", place(rank).place.host);
+    if (at(rank).conduit.open()) return Str("there is a rank ", rank, " already, at ", at(rank).home.host);
     return "";
   };
-  const auto enter = [&](int rank, Link link) { place(rank) = std::move(link); };
+  const auto enter = [&](int rank, Link link) { at(rank) = std::move(link); };
   while (!MissingFrom(first).empty()) {
     if (deadline_.Passed())
       return Error{Code::kTimeout, Str("not all members came in time: missing ", MissingFrom(first),
-                                       "; are they running, and can they reach ", place_.address, ":", place_.port, "?",
+                                       "; are they running, and can they reach ", home_.address, ":", home_.port, "?",
                                        Mismatch(door.mismatched(), options_.tls))};
     std::vector<int> watched;
     for (const Link& link : links_)
@@ -119,8 +119,7 @@ Result<void> Bootstrap::LetIn(Door& door, int first) {
     door.Turn(deadline_.Next(), wanted, enter, watched);
     for (std::size_t rank = 0; rank < links_.size(); ++rank) {
       if (links_[rank].conduit.open() && Closed(links_[rank].conduit))
-        return Error{Code::kPeerLost,
-                     Str("rank ", rank, " (", links_[rank].place.host, ") left before all were there")};
+        return Error{Code::kPeerLost, Str("rank ", rank, " (", links_[rank].home.host, ") left before all were there")};
     }
   }
   strangers_ += door.strangers();
@@ -158,20 +157,20 @@ Result<Link> Bootstrap::DialUntilThere(int rank, const Address& address) {
 Result<Link> Bootstrap::Greet(int rank, Conduit conduit) {
   Tune(conduit);
   if (rank == 0) {  // where we reach rank 0 from is where the others can reach us
-    place_.address = options_.bind_address.empty() ? LocalAddress(conduit.socket()).host : options_.bind_address;
-    listener_ = TRY(Listen({place_.address, 0}));
-    place_.port = LocalAddress(listener_.get()).port;
+    home_.address = options_.bind_address.empty() ? LocalAddress(conduit.socket()).host : options_.bind_address;
+    listener_ = TRY(Listen({home_.address, 0}));
+    home_.port = LocalAddress(listener_.get()).port;
   }
   const Conduit* watched = rank > 0 ? &links_[0].conduit : nullptr;
   TRY(ShakeHands(conduit, deadline_, watched));
   Dialing dialing(badge_, rank, NewNonce());
   TRY(SendAll(conduit, dialing.Hello(), deadline_));
   const std::string challenge = TRY(ReceiveAll(conduit, kChallengeBytes, deadline_, watched));
-  TRY(SendAll(conduit, TRY(dialing.Prove(challenge, place_)), deadline_));
+  TRY(SendAll(conduit, TRY(dialing.Prove(challenge, home_)), deadline_));
   std::string sealed = TRY(ReceiveAll(conduit, kSealBytes, deadline_, watched));
   sealed += TRY(ReceiveAll(conduit, TRY(SealedBytes(sealed)), deadline_, watched));
   const Dialing::Welcome welcome = TRY(dialing.Welcomed(sealed));
-  Link link{.conduit = std::move(conduit), .place = welcome.place, .shared = nullptr};
+  Link link{.conduit = std::move(conduit), .home = welcome.home, .shared = nullptr};
   if (welcome.offer.bytes > 0 && options_.shared_memory) {
     auto opened = SharedMemory::Open(welcome.offer);
     if (opened.ok()) link.shared = std::move(opened).value();
@@ -182,7 +181,7 @@ Result<Link> Bootstrap::Greet(int rank, Conduit conduit) {
 
 std::string Bootstrap::Table() const {
   std::vector<Address> members;
-  for (const Link& link : links_) members.push_back({link.place.address, link.place.port});
+  for (const Link& link : links_) members.push_back({link.home.address, link.home.port});
   return EncodeTable(members);
 }
 

@@ -44,7 +44,7 @@ class Bootstrap {
   base::Clock& clock_;
   const Badge badge_;
   const Deadline deadline_;
-  Place place_;
+  Home home_;
   std::shared_ptr<const TlsKeys> tls_;  // none: in the clear
   base::Descriptor listener_;
   std::vector<Link> links_;

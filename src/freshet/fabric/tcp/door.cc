@@ -46,7 +46,7 @@ void Door::Turn(base::Clock::Duration end, const std::function<std::string(int)>
     const bool leaves = !heard.ok() || guest->deadline.Passed();
     if (guest->in) {
       Tune(guest->conduit);
-      entered(guest->rank, Link{std::move(guest->conduit), std::move(guest->place), std::move(guest->shared)});
+      entered(guest->rank, Link{std::move(guest->conduit), std::move(guest->home), std::move(guest->shared)});
     } else if (leaves) {
       ++strangers_;
     }
@@ -149,9 +149,9 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
       guest.deadline = Deadline(clock_, 10 * kPatience);  // no stranger, and maybe on a busy machine
       guest.rank = claim.rank;
       guest.refused = !claim.refusal.empty();
-      guest.place = std::move(claim.place);
+      guest.home = std::move(claim.home);
       Offer offer;
-      const bool near = guest.place.boot == settings_.place.boot && !guest.place.boot.empty();
+      const bool near = guest.home.boot == settings_.home.boot && !guest.home.boot.empty();
       if (claim.refusal.empty() && near && settings_.ring_bytes > 0) {
         const Nonce nonce = NewNonce();
         std::array<std::byte, 16> secret;
@@ -162,7 +162,7 @@ Result<std::string> Door::Answer(Guest& guest, const std::function<std::string(i
           offer = guest.shared->offer();
         }
       }
-      return guest.accepting.Welcome(claim.refusal, settings_.place, offer);
+      return guest.accepting.Welcome(claim.refusal, settings_.home, offer);
     }
     case Stage::kJoined: {
       const bool shared = TRY(guest.accepting.Joined(guest.said));

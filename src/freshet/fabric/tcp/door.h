@@ -18,7 +18,7 @@ namespace freshet::fabric::tcp {
 // A connection to a member that has proven itself.
 struct Link {
   Conduit conduit;
-  Place place;
+  Home home;
   std::unique_ptr<SharedMemory> shared;  // none: everything goes through the socket
 };
 
@@ -36,7 +36,7 @@ class Door {
 
   struct Settings {
     const Badge& badge;
-    const Place& place;
+    const Home& home;
     std::size_t ring_bytes = 0;                    // of shared memory for those of the same host; 0: none
     std::shared_ptr<const TlsKeys> tls = nullptr;  // none: in the clear
   };
@@ -63,7 +63,7 @@ class Door {
     Stage stage = Stage::kKnock;
     std::string said;
     int rank = -1;
-    Place place;
+    Home home;
     std::unique_ptr<SharedMemory> shared;
     bool refused = false;
     bool in = false;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kInterrupt = ~0u;  // in place of a rank
 
 std::vector<std::string> HostsOf(const std::vector<Link>& links) {
   std::vector<std::string> hosts;
-  for (const Link& link : links) hosts.push_back(link.place.host);
+  for (const Link& link : links) hosts.push_back(link.home.host);
   return hosts;
 }
 
@@ -162,9 +162,8 @@ int Engine::sharing() const {
   return static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [](auto& p) { return p->shares_memory(); }));
 }
 int Engine::near() const {
-  const std::string& boot = peers_[static_cast<std::size_t>(rank())]->place().boot;
-  return static_cast<int>(
-      std::count_if(peers_.begin(), peers_.end(), [&](auto& p) { return p->place().boot == boot; }));
+  const std::string& boot = peers_[static_cast<std::size_t>(rank())]->home().boot;
+  return static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [&](auto& p) { return p->home().boot == boot; }));
 }
 
 }  // namespace freshet::fabric::tcp

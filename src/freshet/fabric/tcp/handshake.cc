@@ -71,20 +71,20 @@ Result<std::string_view> Unseal(const Token& token, std::string_view label, std:
   return body;
 }
 
-void PutPlace(std::string& out, const Place& place) {
-  PutText(out, place.host);
-  PutText(out, place.boot);
-  PutText(out, place.address);
-  PutNumber(out, static_cast<std::uint32_t>(place.port));
+void PutHome(std::string& out, const Home& home) {
+  PutText(out, home.host);
+  PutText(out, home.boot);
+  PutText(out, home.address);
+  PutNumber(out, static_cast<std::uint32_t>(home.port));
 }
 
-Place TakePlace(WireReader& reader) {
-  Place place;
-  place.host = reader.Text();
-  place.boot = reader.Text();
-  place.address = reader.Text();
-  place.port = static_cast<int>(reader.Number<std::uint32_t>() & 0xffff);
-  return place;
+Home TakeHome(WireReader& reader) {
+  Home home;
+  home.host = reader.Text();
+  home.boot = reader.Text();
+  home.address = reader.Text();
+  home.port = static_cast<int>(reader.Number<std::uint32_t>() & 0xffff);
+  return home;
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ std::string Dialing::Hello() {
   return hello;
 }
 
-Result<std::string> Dialing::Prove(std::string_view challenge, const Place& mine) {
+Result<std::string> Dialing::Prove(std::string_view challenge, const Home& mine) {
   if (challenge.starts_with(kTlsWanted))
     return Error{Code::kInvalid, "it works with TLS and we without it; give --tls to all members, or to none"};
   WireReader reader(challenge);
@@ -140,7 +140,7 @@ Result<std::string> Dialing::Prove(std::string_view challenge, const Place& mine
     return Error{Code::kInvalid, Str("it is rank ", rank, ", not rank ", to_)};
   said_ += challenge;
   std::string body;
-  PutPlace(body, mine);
+  PutHome(body, mine);
   return Seal(badge_.token, kProven, said_, body);
 }
 
@@ -148,7 +148,7 @@ Result<Dialing::Welcome> Dialing::Welcomed(std::string_view sealed) {
   WireReader reader(TRY(Unseal(badge_.token, kWelcomed, said_, sealed)));
   const std::string refusal = reader.Text();
   Welcome welcome;
-  welcome.place = TakePlace(reader);
+  welcome.home = TakeHome(reader);
   welcome.offer.bytes = reader.Number<std::uint64_t>();
   welcome.offer.process = static_cast<int>(reader.Number<std::uint32_t>());
   welcome.offer.descriptor = static_cast<int>(reader.Number<std::uint32_t>());
@@ -200,15 +200,15 @@ Result<Accepting::Claim> Accepting::Proven(std::string_view sealed) {
     claim.rank = static_cast<int>(from);
   }
   WireReader body(TRY(Unseal(badge_.token, kProven, said_, sealed)));
-  claim.place = TakePlace(body);
+  claim.home = TakeHome(body);
   if (!body.AtEnd()) return Error{Code::kBadInput, "a proof is malformed"};
   return claim;
 }
 
-std::string Accepting::Welcome(std::string_view refusal, const Place& mine, const Offer& offer) {
+std::string Accepting::Welcome(std::string_view refusal, const Home& mine, const Offer& offer) {
   std::string body;
   PutText(body, refusal.substr(0, 400));
-  PutPlace(body, mine);
+  PutHome(body, mine);
   PutNumber(body, offer.bytes);
   PutNumber(body, static_cast<std::uint32_t>(offer.process));
   PutNumber(body, static_cast<std::uint32_t>(offer.descriptor));

@@ -48,8 +48,8 @@ struct Badge {
   std::uint64_t generation = 0;
 };
 
-// Where a member is.
-struct Place {
+// Where a member is at home.
+struct Home {
   std::string host;     // for people
   std::string boot;     // the same for processes that share a kernel
   std::string address;  // where it listens
@@ -71,13 +71,13 @@ Result<std::size_t> SealedBytes(std::string_view start);
 class Dialing {
  public:
   struct Welcome {
-    Place place;
+    Home home;
     Offer offer;
   };
   Dialing(const Badge& badge, int to, const Nonce& nonce) : badge_(badge), to_(to), nonce_(nonce) {}
 
   std::string Hello();
-  Result<std::string> Prove(std::string_view challenge, const Place& mine);
+  Result<std::string> Prove(std::string_view challenge, const Home& mine);
   // kInvalid with the other side's reason when it wants none of us.
   Result<Welcome> Welcomed(std::string_view sealed);
   std::string Join(bool shared);
@@ -94,14 +94,14 @@ class Accepting {
  public:
   struct Claim {
     int rank = 0;
-    Place place;
+    Home home;
     std::string refusal;  // why a holder of the token is not welcome all the same; empty: it is
   };
   Accepting(const Badge& badge, const Nonce& nonce) : badge_(badge), nonce_(nonce) {}
 
   Result<std::string> Challenge(std::string_view hello);
   Result<Claim> Proven(std::string_view sealed);
-  std::string Welcome(std::string_view refusal, const Place& mine, const Offer& offer);
+  std::string Welcome(std::string_view refusal, const Home& mine, const Offer& offer);
   Result<bool> Joined(std::string_view sealed);  // whether the shared memory was found
 
  private:

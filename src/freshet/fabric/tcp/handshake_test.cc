@@ -42,8 +42,8 @@ Outcome Meet(const Badge& dialer_badge, const Badge& acceptor_badge, int to, con
   const auto welcomed = dialing.Welcomed(carry(3, welcome));
   if (!welcomed.ok()) outcome.dialer = welcomed.error().text;
   if (!welcomed.ok()) return outcome;
-  EXPECT_EQ(welcomed.value().place.host, "host-a");
-  EXPECT_EQ(claim.value().place.port, 77);
+  EXPECT_EQ(welcomed.value().home.host, "host-a");
+  EXPECT_EQ(claim.value().home.port, 77);
   EXPECT_EQ(claim.value().rank, dialer_badge.rank);
   const auto joined = accepting.Joined(carry(4, dialing.Join(true)));
   if (!joined.ok()) outcome.acceptor = joined.error().text;

@@ -21,7 +21,7 @@ constexpr std::size_t kBehindBytes = 4096;  // read behind a piece that goes to 
 
 Peer::Peer(int rank, Link link, Settings settings)
     : rank_(rank),
-      place_(std::move(link.place)),
+      home_(std::move(link.home)),
       settings_{settings.generation, settings.checksum && !link.conduit.encrypted()},
       shared_(std::move(link.shared)),
       conduit_(std::move(link.conduit)),

@@ -45,8 +45,8 @@ class Peer {
   Peer(int rank, Link link, Settings settings);
 
   int rank() const { return rank_; }
-  const std::string& host() const { return place_.host; }
-  const Place& place() const { return place_; }
+  const std::string& host() const { return home_.host; }
+  const Home& home() const { return home_; }
   int socket() const { return conduit_.socket(); }
   bool open() const { return conduit_.open(); }
   bool shares_memory() const { return lane_.has_value(); }
@@ -100,7 +100,7 @@ class Peer {
   std::span<const std::byte> Staged() const { return std::span(staging_).subspan(begin_, end_ - begin_); }
 
   const int rank_;
-  const Place place_;
+  const Home home_;
   const Settings settings_;
   const std::unique_ptr<SharedMemory> shared_;
   Conduit conduit_;

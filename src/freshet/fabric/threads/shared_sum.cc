@@ -20,7 +20,7 @@ constexpr std::size_t kShortBytesAlone = 512;
 SharedSum::SharedSum(Group& group)
     : group_(group),
       short_bytes_(group.size() > group.cores() ? kMostShortBytes : kShortBytesAlone),
-      places_(std::make_unique<Place[]>(static_cast<std::size_t>(group.size()))),
+      stands_(std::make_unique<Stand[]>(static_cast<std::size_t>(group.size()))),
       members_(std::make_unique<Member[]>(static_cast<std::size_t>(group.size()))) {
   const auto size = static_cast<std::size_t>(group.size());
   for (std::size_t rank = 0; rank < size; ++rank) {
@@ -33,7 +33,7 @@ Result<void> SharedSum::Run(int rank, std::span<float> values) {
   Member& mine = members_[static_cast<std::size_t>(rank)];
   const base::Lock lock(mine.mutex);
   const std::size_t turn = mine.turn++ % 2;
-  places_[static_cast<std::size_t>(rank)].offers[turn] = {values.data(), values.size()};
+  stands_[static_cast<std::size_t>(rank)].offers[turn] = {values.data(), values.size()};
   const bool is_short = values.size_bytes() <= short_bytes_;
   if (is_short) std::copy(values.begin(), values.end(), mine.copies[turn]);
   TRY(Meet(rank));
@@ -47,14 +47,14 @@ Result<void> SharedSum::Run(int rank, std::span<float> values) {
 }
 
 Result<void> SharedSum::Meet(int rank) {
-  Place& mine = places_[static_cast<std::size_t>(rank)];
+  Stand& mine = stands_[static_cast<std::size_t>(rank)];
   const std::uint64_t meeting = mine.met.load(std::memory_order_relaxed) + 1;
   mine.met.store(meeting);
   const int size = group_.size();
   for (int other = 0; other < size; ++other) group_.bell(other).Ring();
   int missing = 0;  // all below have come
   const auto all_came = [&] {
-    while (missing < size && places_[static_cast<std::size_t>(missing)].met.load() >= meeting) ++missing;
+    while (missing < size && stands_[static_cast<std::size_t>(missing)].met.load() >= meeting) ++missing;
     return missing == size;
   };
   // Who has come may leave, and the group may fail when all have come: neither undoes the meeting.
@@ -72,9 +72,9 @@ Result<void> SharedSum::Meet(int rank) {
 }
 
 Result<void> SharedSum::SameLength(int rank, std::size_t turn) const {
-  const std::size_t length = places_[static_cast<std::size_t>(rank)].offers[turn].length;
+  const std::size_t length = stands_[static_cast<std::size_t>(rank)].offers[turn].length;
   for (int other = 0; other < group_.size(); ++other) {
-    const std::size_t theirs = places_[static_cast<std::size_t>(other)].offers[turn].length;
+    const std::size_t theirs = stands_[static_cast<std::size_t>(other)].offers[turn].length;
     if (theirs == length) continue;
     return Error{Code::kInvalid, Str("all-reduce of ", length, " floats by ", group_.Who(rank), " but of ", theirs,
                                      " by ", group_.Who(other), ": all members give the same length")};
@@ -95,15 +95,15 @@ Result<void> SharedSum::SumPart(int rank, std::size_t turn, std::size_t length) 
   const std::size_t begin = std::min(length, ChunkBegin(lines, rank, group_.size()) * kLineFloats);
   const std::size_t end = std::min(length, ChunkBegin(lines, rank + 1, group_.size()) * kLineFloats);
   for (std::size_t other = 0; other < mine.sources.size(); ++other) {
-    mine.targets[other] = places_[other].offers[turn].values + begin;
+    mine.targets[other] = stands_[other].offers[turn].values + begin;
     mine.sources[other] = mine.targets[other];
   }
   // Either we see that a member gave up and touch nothing, or it sees that we are writing and waits.
-  Place& place = places_[static_cast<std::size_t>(rank)];
-  place.writing.store(true);
+  Stand& stand = stands_[static_cast<std::size_t>(rank)];
+  stand.writing.store(true);
   const bool failed = group_.sums_failed();
   if (!failed) SumInto(mine.sources, mine.targets, end - begin);
-  place.writing.store(false);
+  stand.writing.store(false);
   if (failed) return GiveUp(group_.sums_failure());
   return {};
 }
@@ -112,7 +112,7 @@ Result<void> SharedSum::SumPart(int rank, std::size_t turn, std::size_t length) 
 Error SharedSum::GiveUp(Error why) {
   Error reason = group_.FailSums(std::move(why));
   for (int other = 0; other < group_.size(); ++other) {
-    while (places_[static_cast<std::size_t>(other)].writing.load()) std::this_thread::yield();
+    while (stands_[static_cast<std::size_t>(other)].writing.load()) std::this_thread::yield();
   }
   return reason;
 }

@@ -39,7 +39,7 @@ class SharedSum {
     std::size_t length = 0;
   };
   // What a member shows: in one line of the cache, so that one look brings it all.
-  struct alignas(64) Place {
+  struct alignas(64) Stand {
     std::atomic<std::uint64_t> met{0};  // meetings come to; orders the offers and copies made before
     Offer offers[2];
     std::atomic<bool> writing{false};  // to the values of others
@@ -60,7 +60,7 @@ class SharedSum {
 
   Group& group_;
   const std::size_t short_bytes_;
-  const std::unique_ptr<Place[]> places_;
+  const std::unique_ptr<Stand[]> stands_;
   const std::unique_ptr<Member[]> members_;
 };
 

@@ -45,7 +45,7 @@ class Drawing {
       : boxes_(widths.size()), gap_(gap) {
     for (std::size_t b = 0; b < boxes_; ++b) {
       std::size_t row = 0;
-      for (const std::size_t f : from[b]) row = std::max(row, nodes_[f].place.row + 1);
+      for (const std::size_t f : from[b]) row = std::max(row, nodes_[f].spot.row + 1);
       AddNode(row, widths[b]);
     }
     for (std::size_t b = 0; b < boxes_; ++b)
@@ -67,7 +67,7 @@ class Drawing {
 
  private:
   struct Node {
-    Place place;
+    Spot spot;
     double width;
     std::vector<std::size_t> above = {}, below = {};
   };
@@ -88,7 +88,7 @@ class Drawing {
     Line line{from, to, {}};
     std::size_t at = from;
     if (nodes_.size() < kMostBends)
-      for (std::size_t row = nodes_[from].place.row + 1; row < nodes_[to].place.row; ++row) {
+      for (std::size_t row = nodes_[from].spot.row + 1; row < nodes_[to].spot.row; ++row) {
         const std::size_t bend = AddNode(row, 0);
         Link(at, bend);
         line.bends.push_back(at = bend);
@@ -106,7 +106,7 @@ class Drawing {
 
   void Put(const std::vector<std::size_t>& row, const std::vector<double>& wanted) {
     const std::vector<double> places = Spread(wanted, Gaps(row));
-    for (std::size_t i = 0; i < row.size(); ++i) nodes_[row[i]].place.x = places[i];
+    for (std::size_t i = 0; i < row.size(); ++i) nodes_[row[i]].spot.x = places[i];
   }
   // Side by side around the middle.
   void Pack(const std::vector<std::size_t>& row) { Put(row, std::vector<double>(row.size(), 0.0)); }
@@ -116,8 +116,8 @@ class Drawing {
     for (const std::size_t n : row) {
       const auto& others = nodes_[n].*side;
       double sum = 0;
-      for (const std::size_t o : others) sum += nodes_[o].place.x;
-      keys.emplace_back(others.empty() ? nodes_[n].place.x : sum / static_cast<double>(others.size()), n);
+      for (const std::size_t o : others) sum += nodes_[o].spot.x;
+      keys.emplace_back(others.empty() ? nodes_[n].spot.x : sum / static_cast<double>(others.size()), n);
     }
     std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < row.size(); ++i) row[i] = keys[i].second;
@@ -138,10 +138,10 @@ class Drawing {
       for (const auto* const side : {&nodes_[n].above, &nodes_[n].below})
         for (const std::size_t o : *side) {
           const double pull = side == &nodes_[n].above ? Pull(o, n) : Pull(n, o);
-          sum += pull * nodes_[o].place.x;
+          sum += pull * nodes_[o].spot.x;
           weight += pull;
         }
-      wanted.push_back(weight == 0 ? nodes_[n].place.x : sum / weight);
+      wanted.push_back(weight == 0 ? nodes_[n].spot.x : sum / weight);
     }
     Put(row, wanted);
   }
@@ -149,14 +149,14 @@ class Drawing {
   Layout Finish() const {
     double left = 0, right = 0;
     for (const Node& node : nodes_) {
-      left = std::min(left, node.place.x - node.width / 2);
-      right = std::max(right, node.place.x + node.width / 2);
+      left = std::min(left, node.spot.x - node.width / 2);
+      right = std::max(right, node.spot.x + node.width / 2);
     }
-    const auto moved = [&](std::size_t n) { return Place{nodes_[n].place.row, nodes_[n].place.x - left}; };
+    const auto moved = [&](std::size_t n) { return Spot{nodes_[n].spot.row, nodes_[n].spot.x - left}; };
     Layout layout;
     layout.rows = rows_.size();
     layout.width = right - left;
-    for (std::size_t b = 0; b < boxes_; ++b) layout.places.push_back(moved(b));
+    for (std::size_t b = 0; b < boxes_; ++b) layout.spots.push_back(moved(b));
     for (const Line& line : lines_) {
       Path path{line.from, line.to, {}};
       for (const std::size_t bend : line.bends) path.bends.push_back(moved(bend));

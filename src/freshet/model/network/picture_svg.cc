@@ -46,7 +46,7 @@ std::string Px(double number) { return Fixed(number, 1); }
 
 // Down from box to box, straight beside the boxes of the rows between.
 std::string Curve(const Layout& layout, const Path& path) {
-  double x = kMargin + layout.places[path.from].x, y = Top(layout.places[path.from].row) + kBoxHeight;
+  double x = kMargin + layout.spots[path.from].x, y = Top(layout.spots[path.from].row) + kBoxHeight;
   std::string out = Str("M", Px(x), " ", Px(y));
   const auto to = [&](double next_x, double next_y) {
     const double middle = (y + next_y) / 2;
@@ -54,23 +54,23 @@ std::string Curve(const Layout& layout, const Path& path) {
     x = next_x;
     y = next_y;
   };
-  for (const Place& bend : path.bends) {
+  for (const Spot& bend : path.bends) {
     to(kMargin + bend.x, Top(bend.row));
     y = Top(bend.row) + kBoxHeight;
     out += Str("V", Px(y));
   }
-  to(kMargin + layout.places[path.to].x, Top(layout.places[path.to].row) - 3);
+  to(kMargin + layout.spots[path.to].x, Top(layout.spots[path.to].row) - 3);
   return out;
 }
 
-std::string Drawn(const Box& box, const Place& place, double width) {
-  const double left = kMargin + place.x - width / 2, top = Top(place.row);
+std::string Drawn(const Box& box, const Spot& spot, double width) {
+  const double left = kMargin + spot.x - width / 2, top = Top(spot.row);
   std::string out = Str("<rect x=\"", Px(left), "\" y=\"", Px(top), "\" width=\"", Px(width), "\" height=\"",
                         Px(kBoxHeight), "\" rx=\"7\" fill=\"", ColourOf(box.op), "\" stroke=\"#555\" stroke-width=\"",
                         box.head ? "2.5" : "1", "\"/>\n");
   double y = top + (kBoxHeight - kLine * static_cast<double>(box.lines.size())) / 2 + 11;
   for (std::size_t i = 0; i < box.lines.size(); ++i, y += kLine)
-    out += Str("<text x=\"", Px(kMargin + place.x), "\" y=\"", Px(y), "\"",
+    out += Str("<text x=\"", Px(kMargin + spot.x), "\" y=\"", Px(y), "\"",
                i == 0                      ? " font-weight=\"bold\""
                : i + 1 == box.lines.size() ? " fill=\"#555\""
                                            : "",
@@ -97,7 +97,7 @@ std::string Draw(const std::vector<Box>& boxes) {
   for (const Path& path : layout.paths)
     out += Str("<path d=\"", Curve(layout, path), "\" marker-end=\"url(#tip)\"/>\n");
   out += "</g>\n";
-  for (std::size_t b = 0; b < boxes.size(); ++b) out += Drawn(boxes[b], layout.places[b], widths[b]);
+  for (std::size_t b = 0; b < boxes.size(); ++b) out += Drawn(boxes[b], layout.spots[b], widths[b]);
   return out + "</svg>\n";
 }
 

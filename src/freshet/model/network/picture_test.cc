@@ -67,32 +67,32 @@ TEST(Layout, NeverPutsOneThingOnAnother) {
     }
     const picture::Layout layout = picture::LayOut(widths, from, kGap);
     struct Thing {
-      picture::Place place;
+      picture::Spot spot;
       double width;
     };
     std::vector<Thing> things;
     for (std::size_t b = 0; b < widths.size(); ++b) {
-      for (const std::size_t f : from[b]) EXPECT_GT(layout.places[b].row, layout.places[f].row);
-      EXPECT_LT(layout.places[b].row, layout.rows);
-      things.push_back({layout.places[b], widths[b]});
+      for (const std::size_t f : from[b]) EXPECT_GT(layout.spots[b].row, layout.spots[f].row);
+      EXPECT_LT(layout.spots[b].row, layout.rows);
+      things.push_back({layout.spots[b], widths[b]});
     }
     for (const picture::Path& path : layout.paths) {
-      EXPECT_EQ(path.bends.size(), layout.places[path.to].row - layout.places[path.from].row - 1);
-      for (const picture::Place& bend : path.bends) things.push_back({bend, 0});
+      EXPECT_EQ(path.bends.size(), layout.spots[path.to].row - layout.spots[path.from].row - 1);
+      for (const picture::Spot& bend : path.bends) things.push_back({bend, 0});
     }
     for (const Thing& a : things) {
-      EXPECT_GE(a.place.x - a.width / 2, -1e-6);
-      EXPECT_LE(a.place.x + a.width / 2, layout.width + 1e-6);
+      EXPECT_GE(a.spot.x - a.width / 2, -1e-6);
+      EXPECT_LE(a.spot.x + a.width / 2, layout.width + 1e-6);
       for (const Thing& b : things)
-        EXPECT_TRUE(&a == &b || a.place.row != b.place.row ||
-                    std::abs(a.place.x - b.place.x) >= (a.width + b.width) / 2 + kGap - 1e-6);
+        EXPECT_TRUE(&a == &b || a.spot.row != b.spot.row ||
+                    std::abs(a.spot.x - b.spot.x) >= (a.width + b.width) / 2 + kGap - 1e-6);
     }
   }
 }
 
 TEST(Layout, DrawsAChainAsAStraightLine) {
   const picture::Layout layout = picture::LayOut({10, 30, 20}, {{}, {0}, {1}}, 5);
-  for (const picture::Place& place : layout.places) EXPECT_DOUBLE_EQ(place.x, 15);
+  for (const picture::Spot& spot : layout.spots) EXPECT_DOUBLE_EQ(spot.x, 15);
 }
 
 }  // namespace

@@ -13,21 +13,21 @@
 namespace freshet::model::onnx {
 namespace {
 
-struct Place {
+struct Stretch {
   std::string file, offset = "0", length = "8";
   std::int64_t numbers = 2;
 };
 
-// A file whose tensors lie at these places.
-std::string ModelWith(const std::vector<Place>& places) {
+// A file whose tensors lie in these stretches of others.
+std::string ModelWith(const std::vector<Stretch>& stretches) {
   WireWriter graph;
-  for (std::size_t i = 0; i < places.size(); ++i) {
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
     WireWriter tensor;
-    tensor.Int(1, places[i].numbers);
+    tensor.Int(1, stretches[i].numbers);
     tensor.Int(2, 1);
     tensor.Bytes(8, Str("t", i));
     for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-             {"location", places[i].file}, {"offset", places[i].offset}, {"length", places[i].length}}) {
+             {"location", stretches[i].file}, {"offset", stretches[i].offset}, {"length", stretches[i].length}}) {
       WireWriter entry;
       entry.Bytes(1, key);
       entry.Bytes(2, value);
@@ -46,19 +46,19 @@ std::string ModelWith(const std::vector<Place>& places) {
 
 class OutsideTest : public testing::Test {
  protected:
-  Result<Document> Try(const std::vector<Place>& places) {
-    bytes_ = ModelWith(places);
+  Result<Document> Try(const std::vector<Stretch>& stretches) {
+    bytes_ = ModelWith(stretches);
     Document document = TRY(Read(bytes_));
     const std::string folder = scratch_ / "model";
     TRY(ReadOutside(document, [&](std::string_view name) { return base::OpenBeneath(folder, name); }));
     return document;
   }
-  std::string Refusal(const std::vector<Place>& places) {
-    const auto document = Try(places);
+  std::string Refusal(const std::vector<Stretch>& stretches) {
+    const auto document = Try(stretches);
     return document.ok() ? "it was taken" : document.error().text;
   }
-  void ExpectRefused(const std::vector<Place>& places, const std::string& piece) {
-    const std::string text = Refusal(places);
+  void ExpectRefused(const std::vector<Stretch>& stretches, const std::string& piece) {
+    const std::string text = Refusal(stretches);
     EXPECT_NE(text.find(piece), std::string::npos) << "'" << piece << "' is not in: " << text;
   }
   void SetUp() override {
