@@ -134,7 +134,7 @@ Result<std::string> ReadLabels(base::Files& files, const std::string& path, std:
 
 Error NoLabels(const std::string& images, const std::string& path) {
   return {Code::kNotFound, Str(images, ": found no labels", path.empty() ? "" : Str(" in ", path),
-                               ", name their file with ", Option("labels"))};
+                               ", name their file with ", Option("label-file"))};
 }
 
 // Whether a file that can be measured holds what its header promises. One that cannot (packed, a pipe) is checked by

@@ -133,7 +133,7 @@ TEST_F(Idx, GoesWithoutLabelsOnlyWhenNoneAreNeeded) {
 TEST_F(Idx, AsksForLabelsWhenNoNameSuggestsItself) {
   const auto result = idx_.Describe(kImages, Write("pictures", kImages));
   ASSERT_FALSE(result.ok());
-  ExpectError(result.error(), Code::kNotFound, Str("name their file with ", Option("labels")));
+  ExpectError(result.error(), Code::kNotFound, Str("name their file with ", Option("label-file")));
 }
 
 TEST_F(Idx, RefusesAMalformedHeader) {
