@@ -1,5 +1,6 @@
 // Labels that no class has: they become classes, where that is wanted, and the model gets wider.
 
+#include "base/option.h"
 #include "deploy/deployment_parts.h"
 #include "model/more_classes.h"
 
@@ -32,7 +33,7 @@ void Deployment::AddClasses(Learn& learn) {
       if (labels.names.size() >= most_classes_) {
         learn.error = Error{Code::kBadInput, Str("row ", fresh.row, ": label ", Quoted(fresh.name), ", expected ",
                                                  labels.Expected(), "; there is no room for more new classes than ",
-                                                 options_.new_classes, " (--new-classes)")};
+                                                 options_.new_classes, " (", Option("new-classes"), ")")};
         return;
       }
       if (auto added = AddClass(fresh.name); !added.ok()) {

@@ -1,5 +1,6 @@
 // Deployments whose files were damaged, lost, mixed up, or written by a later program.
 
+#include "base/option.h"
 #include "data/tensor_file.h"
 #include "deploy/deployment.h"
 #include "deploy/deployment_testing.h"
@@ -154,7 +155,7 @@ TEST_F(DamagedDeployment, ALostEndOfTheJournalIsAnErrorThatNamesItUntilItIsAccep
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::kCorrupt);
     EXPECT_NE(refused.error().text.find("are missing"), std::string::npos) << refused.error().text;
-    EXPECT_NE(refused.error().text.find("--accept-loss"), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find(Option("accept-loss")), std::string::npos) << refused.error().text;
 
     options_.accept_loss = true;
     auto deployment = Open();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "base/option.h"
 #include "deploy/deployment_parts.h"
 #include "model/more_classes.h"
 
@@ -72,7 +73,7 @@ Result<void> Deployment::MeetStart(const model::Model& model, const model::Train
 Result<void> Deployment::MayDeploy(const model::Model& model, const data::Description& description) const {
   const auto other = [](std::string_view why) {
     return Error{Code::kInvalid, Str("the model file cannot take over: ", why,
-                                     "; serve it under another name, or with another --state")};
+                                     "; serve it under another name, or with another ", Option("state"))};
   };
   const data::Description& present = models_->description();
   const auto& labels = description.labels.names;

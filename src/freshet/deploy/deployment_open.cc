@@ -1,6 +1,7 @@
 // Starting a deployment: anew, or where its log ends.
 
 #include "base/check.h"
+#include "base/option.h"
 #include "deploy/deployment_parts.h"
 #include "deploy/log/directory.h"
 #include "train/evaluation.h"
@@ -143,12 +144,12 @@ Result<void> Deployment::CheckEnd(std::uint64_t known) const {
   const std::string what = Str(options_.directory, "/journal: ends with record ", end - 1, ", and a version proves ",
                                known - 1, ": records ", end, " to ", known - 1, " are missing");
   if (!options_.accept_loss)
-    return Error{Code::kCorrupt,
-                 Str(what,
-                     ", with whatever came after them; put back the segments that were deleted or cut, or start "
-                     "with --accept-loss to go on without")};
+    return Error{
+        Code::kCorrupt,
+        Str(what, ", with whatever came after them; put back the segments that were deleted or cut, or start with ",
+            Option("accept-loss"), " to go on without")};
   env_.log.Error("records missing", "directory", options_.directory, "from", end, "to", known - 1, "advice",
-                 "accepted by --accept-loss");
+                 Str("accepted by ", Option("accept-loss")));
   return {};
 }
 

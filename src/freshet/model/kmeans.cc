@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/option.h"
 #include "model/kinds.h"
 #include "model/vector.h"
 
@@ -34,8 +35,9 @@ class KMeans final : public Model {
 
   Result<void> Prepare(Parameters&, const Batch& batch) const override {
     if (batch.sparse() && IndexEnd(batch) > config_.features)
-      return Error{Code::kBadInput, Str("k-means was set up for ", config_.features, " features and met feature ",
-                                        IndexEnd(batch), "; give the number with --features, or hash with --bits")};
+      return Error{Code::kBadInput,
+                   Str("k-means was set up for ", config_.features, " features and met feature ", IndexEnd(batch),
+                       "; give the number with ", Option("features"), ", or hash with ", Option("bits"))};
     return {};
   }
 

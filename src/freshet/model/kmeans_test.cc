@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "model/rows_testing.h"
 
 namespace freshet::model {
@@ -116,7 +117,7 @@ TEST(KMeans, RefusesFeaturesBeyondThoseItWasMadeFor) {
   AddSparse(rows, 0, {{10, 1.0f}});
   const auto refused = model->Prepare(parameters, rows.batch());
   EXPECT_EQ(refused.error().code, Code::kBadInput);
-  EXPECT_NE(refused.error().text.find("--features"), std::string::npos);
+  EXPECT_NE(refused.error().text.find(Option("features")), std::string::npos);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "base/option.h"
 
 namespace freshet::optimize {
 namespace {
@@ -78,7 +79,7 @@ Result<void> Parameters::Grow(std::size_t b, std::uint64_t wanted) {
   if (wanted <= present) return {};
   if (wanted > table.block.most_rows)
     return Error{Code::kInvalid, Str("block '", table.block.name, "' cannot have ", wanted, " rows, at most ",
-                                     table.block.most_rows, "; hash the features with --bits")};
+                                     table.block.most_rows, "; hash the features with ", Option("bits"))};
   const std::uint64_t row_bytes = table.stride * sizeof(float);
   if (!memory_->Commit(table.data, present * row_bytes, wanted * row_bytes))
     return Error{Code::kInvalid, Str("no memory for block '", table.block.name, "' of ",

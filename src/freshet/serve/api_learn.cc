@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
 #include "serve/api_parts.h"
 
 namespace freshet::serve {
@@ -105,9 +106,9 @@ Result<std::vector<std::string>> Api::DatasetFiles(const std::string& path) cons
       return name.size() > root.size() + 1 && name.starts_with(root) && name[root.size()] == '/';
     });
   };
-  const Error outside{Code::kBadInput, Str("path ", Quoted(path),
-                                           ": expected a file below a directory that the "
-                                           "server was given by --datasets")};
+  const Error outside{Code::kBadInput,
+                      Str("path ", Quoted(path), ": expected a file below a directory that the server was given by ",
+                          Option("datasets"))};
   if (path.find("..") != std::string::npos || !below(path)) return outside;
   std::vector<std::string> files;
   for (const std::string& name : TRY(files_.Glob(path))) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/option.h"
 #include "data/row_cells.h"
 #include "serve/tensor_rows.h"
 
@@ -32,9 +33,9 @@ bool IsInput(std::string_view name, const Signature& signature) {
 }
 
 // What to do about a label that is none of the classes.
-std::string_view AdviceOn(const Signature& signature) {
+std::string AdviceOn(const Signature& signature) {
   return signature.description().labels.kind == data::Labels::Kind::kClasses && !signature.open()
-             ? "; a server started with --new-classes N learns labels it has not met"
+             ? Str("; a server started with ", Option("new-classes"), " N learns labels it has not met")
              : "";
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/option.h"
 #include "serve/models_testing.h"
 
 namespace freshet::serve {
@@ -185,9 +186,8 @@ TEST(Feedback, HasOneLabelOrSeveral) {
   EXPECT_EQ(said(R"({"id":"","label":1})"), "id has 0 bytes, expected 1 to 128");
   EXPECT_EQ(said(R"({"id":"42"})"), "label is missing");
   EXPECT_EQ(said(R"({"id":"42","label":1,"labels":[1]})"), "found both label and labels, expected one of them");
-  EXPECT_EQ(
-      said(R"({"id":"42","label":"dog"})"),
-      "label 'dog', expected one of 0, 1, cat; a server started with --new-classes N learns labels it has not met");
+  EXPECT_EQ(said(R"({"id":"42","label":"dog"})"), Str("label 'dog', expected one of 0, 1, cat; a server started with ",
+                                                      Option("new-classes"), " N learns labels it has not met"));
   EXPECT_EQ(said(R"({"id":"42","label":null})"), "label is null, expected one of 0, 1, cat");
   EXPECT_EQ(said(R"({"id":"42","labels":[[1]]})"), "label is an array, expected one of 0, 1, cat");
   EXPECT_EQ(said(R"({"id":"42","labels":1})"), "labels is 1, expected an array");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
+
 namespace freshet::serve {
 namespace {
 
@@ -241,7 +243,7 @@ std::string ServedModel::StatsJson() const {
                       {"scheduler", s.scheduler},
                       {"converged", s.converged},
                       {"diverged", s.diverged},
-                      {"problem", s.problem}};
+                      {"problem", ShowOptions(s.problem, "--")}};
   json["training"] = {{"iterations", s.iterations},
                       {"running", s.training},
                       {"given_up", s.given_up},

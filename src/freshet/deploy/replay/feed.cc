@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/drive.h"
 #include "deploy/samplers/shuffle.h"
@@ -60,7 +61,8 @@ Result<Feed> Feed::Load(base::Executor& executor, data::RowSource& source, const
 Result<Course> Course::Make(const Feed& feed, const Options& options) {
   const std::size_t rows = feed.size();
   if (options.order == Order::kTime && feed.rows.times.size() != rows)
-    return Error{Code::kInvalid, "the rows have no times to order them by; name the column with --time-column"};
+    return Error{Code::kInvalid,
+                 Str("the rows have no times to order them by; name the column with ", Option("time-column"))};
   if (!(options.initial >= 0 && options.initial < 1))
     return Error{Code::kInvalid, Str("initial part ", options.initial, ": expected a share from 0 to below 1")};
   Course course(feed);

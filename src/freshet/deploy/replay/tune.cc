@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/option.h"
 #include "base/random.h"
 #include "data/standardise.h"
 #include "deploy/replay/run.h"
@@ -195,7 +196,8 @@ class Tuner {
 Result<Tuning> Tune(const ReplayOptions& options, const Feed& feed) {
   TRY(options.Validate());
   if (options.course.initial == 0)
-    return Error{Code::kInvalid, "--tune looks at the initial part of the rows, of which --initial 0 leaves none"};
+    return Error{Code::kInvalid, Str(Option("tune"), " looks at the initial part of the rows, of which ",
+                                     Option("initial"), " 0 leaves none")};
   Course::Options course_options = options.course;
   course_options.seed = options.seed;
   const Course course = TRY(Course::Make(feed, course_options));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/option.h"
 #include "fabric/launch/environment_slurm.h"
 
 namespace freshet::fabric {
@@ -175,7 +176,7 @@ Result<Found> Merge(const std::vector<Found>& all) {
 
 Result<Found> FoundByFlags(const PlaceFlags& flags) {
   if (flags.rank < 0 || flags.size < 1 || flags.rank >= flags.size)
-    return Error{Code::kInvalid, Str("--rank ", flags.rank, " and --world ", flags.size,
+    return Error{Code::kInvalid, Str(Option("rank"), " ", flags.rank, " and ", Option("world"), " ", flags.size,
                                      ": give both, the rank from 0 up and below the number of workers")};
   return Found{{}, {.rank = flags.rank, .size = flags.size, .launcher = "flags"}};
 }
@@ -184,9 +185,8 @@ Result<Found> FoundInEnvironment(const Reader& reader) {
   const auto all = TRY(ReadAll(reader));
   if (!all.empty()) return Merge(all);
   if (const std::string rank = reader.Text("PMIX_RANK"); !rank.empty())
-    return Error{Code::kInvalid, Str("PMIX_RANK=", rank,
-                                     " is set, but nothing says how many workers there are: pass --rank and --world, "
-                                     "or unset it to train alone")};
+    return Error{Code::kInvalid, Str("PMIX_RANK=", rank, " is set, but nothing says how many workers there are: pass ",
+                                     Option("rank"), " and ", Option("world"), ", or unset it to train alone")};
   return Found{};
 }
 
@@ -200,9 +200,9 @@ Result<void> CheckRendezvous(const std::string& rendezvous, bool any_port) {
     if (error == std::errc{} && stop == end && port >= (any_port ? 0 : 1) && port < 65'536) return {};
   }
   if (port == 0 && rendezvous.ends_with(":0"))
-    return Error{Code::kInvalid, Str("rendezvous: found ", Quoted(rendezvous),
-                                     ": port 0, any free one, is for rank 0 together with --announce FILE; give the "
-                                     "others the address that it announces")};
+    return Error{Code::kInvalid,
+                 Str("rendezvous: found ", Quoted(rendezvous), ": port 0, any free one, is for rank 0 together with ",
+                     Option("announce"), " FILE; give the others the address that it announces")};
   return Error{Code::kInvalid, Str("rendezvous: found ", Quoted(rendezvous),
                                    ", expected HOST:PORT where rank 0 listens, such as node1:29400")};
 }
@@ -222,8 +222,8 @@ Result<Place> FindPlace(const Environment& environment, const PlaceFlags& flags)
   if (place.rendezvous.empty()) {
     if (!found.knows_local || !place.OnOneHost())
       return Error{Code::kInvalid, Str(place.launcher, " started ", place.size,
-                                       " workers, perhaps on several hosts, and does not say where they meet: pass "
-                                       "--rendezvous HOST:PORT, a free port of rank 0's host")};
+                                       " workers, perhaps on several hosts, and does not say where they meet: pass ",
+                                       Option("rendezvous"), " HOST:PORT, a free port of rank 0's host")};
     place.rendezvous = At("127.0.0.1", PortOf(place.job));
   }
   TRY(CheckRendezvous(place.rendezvous, place.rank == 0 && flags.announces));

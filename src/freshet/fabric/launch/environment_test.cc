@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/option.h"
 #include "fabric/launch/environment_slurm.h"
 
 namespace freshet::fabric {
@@ -31,8 +32,9 @@ void Refused(const Variables& variables, const std::vector<std::string>& words, 
   const auto place = Find(variables, flags);
   ASSERT_FALSE(place.ok()) << place.value().launcher << " rank " << place.value().rank;
   EXPECT_EQ(place.error().code, Code::kInvalid);
+  const std::string text = ShowOptions(place.error().text);
   for (const std::string& word : words)
-    EXPECT_NE(place.error().text.find(word), std::string::npos) << "'" << word << "' not in: " << place.error().text;
+    EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' not in: " << text;
 }
 
 // Rank, size, local rank, local size, launcher, rendezvous, job.
@@ -101,7 +103,7 @@ TEST(LaunchEnvironment, WhoFindsTheOthersWithoutAMeetingPlaceNeedsNone) {
   Variables spread = OpenMpi();
   spread["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
   spread["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
-  Refused(spread, {"--rendezvous"});
+  Refused(spread, {"rendezvous HOST:PORT"});
   EXPECT_EQ(Must(spread, {.needs_rendezvous = false}).rendezvous, "");
   EXPECT_EQ(Must(spread, {.needs_rendezvous = false}).rank, 2);
 }
@@ -160,22 +162,22 @@ TEST(LaunchEnvironment, RefusesWhatCannotBe) {
   Refused(With(Torchrun(), {{"LOCAL_WORLD_SIZE", "9"}}), {"LOCAL_WORLD_SIZE=9", "WORLD_SIZE=8"});
   Refused({{"RANK", "1"}}, {"RANK is set", "WORLD_SIZE is not"});
   Refused({{"WORLD_SIZE", "2"}}, {"WORLD_SIZE is set", "RANK is not"});
-  Refused({{"PMIX_RANK", "1"}}, {"PMIX_RANK=1", "--world"});
+  Refused({{"PMIX_RANK", "1"}}, {"PMIX_RANK=1", "world"});
   Refused(With(Slurm(), {{"SLURM_NODEID", "4"}}), {"SLURM_NODEID=4", "SLURM_STEP_TASKS_PER_NODE"});
   Refused(With(Slurm(), {{"SLURM_STEP_NODELIST", "n[1-"}}), {"SLURM_STEP_NODELIST", "'n[1-'"});
-  Refused({}, {"--rank 3", "--world 3"}, {.rank = 3, .size = 3});
-  Refused({}, {"--rank -1", "--world 3"}, {.size = 3});
+  Refused({}, {"rank 3", "world 3"}, {.rank = 3, .size = 3});
+  Refused({}, {"rank -1", "world 3"}, {.size = 3});
   Refused({}, {"'nowhere'", "HOST:PORT"}, {.rank = 0, .size = 2, .rendezvous = "nowhere"});
-  Refused({}, {"'a:0'", "--announce"}, {.rank = 0, .size = 2, .rendezvous = "a:0"});
-  Refused({}, {"'a:0'", "--announce"}, {.rank = 1, .size = 2, .rendezvous = "a:0", .announces = true});
+  Refused({}, {"'a:0'", "announce"}, {.rank = 0, .size = 2, .rendezvous = "a:0"});
+  Refused({}, {"'a:0'", "announce"}, {.rank = 1, .size = 2, .rendezvous = "a:0", .announces = true});
   EXPECT_EQ(Must({}, {.rank = 0, .size = 2, .rendezvous = "a:0", .announces = true}).rendezvous, "a:0");
 }
 
 TEST(LaunchEnvironment, AsksForAnAddressWhenHostsAreSeveralAndNoneIsKnown) {
-  Refused(With(OpenMpi(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}}), {"openmpi", "--rendezvous HOST:PORT"});
-  Refused(With(Hydra(), {{"MPI_LOCALNRANKS", "3"}}), {"hydra", "--rendezvous HOST:PORT"});
-  Refused(Without(Torchrun(), {"MASTER_ADDR"}), {"torchrun", "--rendezvous HOST:PORT"});
-  Refused({}, {"flags", "--rendezvous HOST:PORT"}, {.rank = 0, .size = 2});
+  Refused(With(OpenMpi(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}}), {"openmpi", "rendezvous HOST:PORT"});
+  Refused(With(Hydra(), {{"MPI_LOCALNRANKS", "3"}}), {"hydra", "rendezvous HOST:PORT"});
+  Refused(Without(Torchrun(), {"MASTER_ADDR"}), {"torchrun", "rendezvous HOST:PORT"});
+  Refused({}, {"flags", "rendezvous HOST:PORT"}, {.rank = 0, .size = 2});
 }
 
 TEST(LaunchEnvironment, WorkersThatMeetOnLoopbackAreAllOnThisHost) {

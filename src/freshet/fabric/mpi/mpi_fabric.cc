@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/cores.h"
+#include "base/option.h"
 #include "fabric/mpi/call.h"
 
 namespace freshet::fabric {
@@ -65,7 +66,8 @@ Result<std::unique_ptr<MpiFabric>> MpiFabric::Connect(MPI_Comm communicator, con
   TRY(mpi::Called(MPI_Query_thread(&level), "MPI_Query_thread"));
   if (level < MPI_THREAD_MULTIPLE)
     return Error{Code::kInvalid,
-                 "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE): use another, or --fabric tcp"};
+                 Str("this MPI does not let several threads call it (MPI_THREAD_MULTIPLE): use another, or ",
+                     Option("fabric"), " tcp")};
   TRY(mpi::Called(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"));
   TRY(mpi::Called(MPI_Comm_size(communicator, &size), "MPI_Comm_size"));
   TRY(mpi::Called(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank"));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/option.h"
 #include "fabric/tcp/member_table.h"
 
 namespace freshet::fabric::tcp {
@@ -29,8 +30,8 @@ std::string BootId() {
 // Members that came with TLS to one without, or the other way round, are among those that are missing.
 std::string Mismatch(std::uint64_t callers, bool tls) {
   if (callers == 0) return "";
-  return Str(" (", callers, tls ? " came without TLS" : " came with TLS",
-             ", unlike this one: give --tls to all members, or to none)");
+  return Str(" (", callers, tls ? " came without TLS" : " came with TLS", ", unlike this one: give ", Option("tls"),
+             " to all members, or to none)");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/option.h"
 #include "fabric/tcp/wire.h"
 
 namespace freshet::fabric::tcp {
@@ -125,7 +126,8 @@ std::string Dialing::Hello() {
 
 Result<std::string> Dialing::Prove(std::string_view challenge, const Home& mine) {
   if (challenge.starts_with(kTlsWanted))
-    return Error{Code::kInvalid, "it works with TLS and we without it; give --tls to all members, or to none"};
+    return Error{Code::kInvalid,
+                 Str("it works with TLS and we without it; give ", Option("tls"), " to all members, or to none")};
   WireReader reader(challenge);
   const bool magic = reader.Raw(kMagic.size()) == kMagic;
   const auto rank = reader.Number<std::uint32_t>();

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/option.h"
 
 namespace freshet::fabric::tcp {
 namespace {
@@ -180,7 +181,8 @@ Error TlsSession::Failure(int outcome) const {
   if (ready_) return {Code::kCorrupt, Str("what it sends was changed on the way", reason)};
   switch (ERR_GET_REASON(ERR_peek_last_error())) {
     case SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY:
-      return {Code::kInvalid, "it works without TLS and we with it; give --tls to all members, or to none"};
+      return {Code::kInvalid,
+              Str("it works without TLS and we with it; give ", Option("tls"), " to all members, or to none")};
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_HTTP_REQUEST:
       return {Code::kInvalid, Str("what listens there is no member of a Freshet job", reason)};

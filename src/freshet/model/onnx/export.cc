@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/option.h"
 #include "model/onnx/export_kinds.h"
 
 namespace freshet::model::onnx {
@@ -87,7 +88,8 @@ Result<Exported> Export(const TrainedModel& trained, const ExportOptions& option
                                  {"network", AddNetwork}};
   const std::string& kind = trained.model->config().kind;
   if (options.ml && kind != "linear")
-    return Error{Code::kInvalid, Str("ai.onnx.ml has no operator for a model of kind ", kind, "; leave out --onnx-ml")};
+    return Error{Code::kInvalid,
+                 Str("ai.onnx.ml has no operator for a model of kind ", kind, "; leave out ", Option("onnx-ml"))};
   Exported exported;
   exported.document.name = kind;
   exported.notes = NotesFor(trained);

@@ -3,6 +3,7 @@
 
 #include "model/onnx/write.h"
 
+#include "base/option.h"
 #include "model/onnx/wire.h"
 
 namespace freshet::model::onnx {
@@ -130,7 +131,7 @@ Result<void> Write(const Document& document, base::OutputFile& file) {
   if (const std::uint64_t bytes = model.message().size() + graph_bytes; bytes > kMostBytes)
     return Error{Code::kInvalid,
                  Str("the model would make an ONNX file of ", HumanBytes(static_cast<double>(bytes)),
-                     "; such files must stay below 2 GB. Train with fewer features (--bits) or factors")};
+                     "; such files must stay below 2 GB. Train with fewer features (", Option("bits"), ") or factors")};
   TRY(file.Write(model.message()));
   TRY(file.Write(graph));
   for (std::size_t i = 0; i < heads.size(); ++i) {
