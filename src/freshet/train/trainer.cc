@@ -28,7 +28,7 @@ Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model&
       parameters_(parameters),
       optimizer_(optimizer),
       description_(description),
-      state_(std::make_unique<State>(model, description, options_)) {}
+      state_(std::make_unique<State>(env.clock, model, description, options_)) {}
 
 Trainer::~Trainer() {
   if (options_.cache_path.empty() && options_.checkpoint_path.empty() && !state_->cache_path.empty() &&
@@ -59,18 +59,18 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(LoadCheckpoint());
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
-  s.started = s.checkpointed = s.told = env_.clock.Now();
+  s.watch.Start();
   s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
   for (; s.epoch < options_.epochs && !s.report.stopped_early; ++s.epoch) {
     if (!s.learned) {
-      s.wanted = env_.clock.Now();
+      s.watch.WantRows();
       const auto rows = SourceFor(source, s.epoch);
       TRY(StopTogether(rows.ok() ? Result<void>() : rows.error()));
       if (s.epoch == 0) source.SetRowsWhere(s.where);
-      s.measured = env_.clock.Now();
+      s.watch.BeginLap();
       TRY(Epoch(*rows.value()));
       TRY(Join());
-      Measure();
+      s.report.seconds += s.watch.Lap();
       s.learned = true;
     }
     s.report.epochs = s.epoch + 1;
@@ -156,7 +156,7 @@ Result<void> Trainer::BuildCache(data::RowSource& source) {
   TRY(source.Seek({}));
   auto writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
   TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
-    if (Stopping()) return Stopped();
+    if (s.watch.stopping()) return Stopped();
     return writer->Append(rows);
   }));
   TRY(writer->Close(description_));

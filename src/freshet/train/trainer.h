@@ -14,6 +14,7 @@
 #include "model/rated.h"
 #include "strategy/strategy.h"
 #include "train/evaluate.h"
+#include "train/watch.h"
 #include "train/window.h"
 
 namespace freshet::train {
@@ -25,17 +26,6 @@ struct HoldOut {
   std::uint64_t seed = 1;
   bool any() const { return fraction > 0 || after_time > 0; }
   bool Holds(const data::Batch& batch, std::size_t row) const;
-};
-
-// What to tell a person while training goes on. Losses are of predictions made before learning from the row.
-struct Progress {
-  int epoch = 0, epochs = 1;
-  std::uint64_t rows = 0;             // in this run, over all epochs
-  double mean_loss = 0;               // of this epoch so far
-  double total_loss = 0, weight = 0;  // the sums behind it, for means over parts of the epoch
-  std::optional<double> error_rate, rmse;
-  std::optional<double> fraction;  // of the whole training, when its length is known
-  double seconds = 0;
 };
 
 struct TrainOptions {
@@ -153,9 +143,7 @@ class Trainer {
   void TellIfLate(double fraction);
   bool GoesOn();
   void Ask(base::Clock::Duration now);
-  bool Stopping() const;
   Error Stopped() const;
-  void Measure();
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
   Result<void> BuildCache(data::RowSource& source);
   Result<void> EvaluateHeldOut(data::RowSource& source);

@@ -78,7 +78,7 @@ Result<void> Trainer::SaveCheckpoint() {
   if (!strategy_->alone()) TRY(SavePart(step));
   if (strategy_->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
   TRY(strategy_->Barrier());  // from here on nobody will ask for what was there before
-  s.checkpointed = env_.clock.Now();
+  s.watch.Saved();
   RemoveLeftovers(step, When::kSaved);
   return {};
 }

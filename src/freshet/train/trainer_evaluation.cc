@@ -62,7 +62,7 @@ Result<void> Trainer::PredictHeldRatings(data::RowSource& source, Evaluation& he
 
 bool Trainer::GoesOnEvaluating() {
   TellIfLate((state_->epoch + 1.0) / options_.epochs);
-  return !Stopping();
+  return !state_->watch.stopping();
 }
 
 // Everything once more, from the cache if there is one.

@@ -27,14 +27,15 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
     const double begin = (s.epoch + from) / options_.epochs, end = (s.epoch + to) / options_.epochs;
     const auto goes_on = [&] {
       TellIfLate(begin);
-      return !Stopping();
+      return !s.watch.stopping();
     };
     const auto loss = s.strata.Train(env_.executor, model, parameters_, optimizer_, s.epoch, begin, end, goes_on);
     if (!loss) return Stopped();  // the pass is made again: the last checkpoint is from before it
-    s.wanted = env_.clock.Now();
-    s.report.update_seconds += base::Seconds(s.wanted - begun);
+    s.watch.WantRows();
+    const auto ended = s.watch.rows_wanted();
+    s.report.update_seconds += base::Seconds(ended - begun);
     if (options_.trace != nullptr)
-      options_.trace->Add("compute", base::Trace::kTraining, begun, s.wanted, {.step = optimizer_.step()});
+      options_.trace->Add("compute", base::Trace::kTraining, begun, ended, {.step = optimizer_.step()});
     const bool squared = model_.loss().name() == "squared";
     s.seen.AddLoss(rows, *loss, squared ? 2 * *loss : 0);
     s.report.rows += rows;

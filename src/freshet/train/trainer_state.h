@@ -19,9 +19,11 @@ struct Trainer::Lot {
 
 // What a Trainer remembers while it runs; private to trainer*.cc.
 struct Trainer::State {
-  State(const model::Model& model, const data::Description& description, const TrainOptions& options)
+  State(const base::Clock& clock, const model::Model& model, const data::Description& description,
+        const TrainOptions& options)
       : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
         strata(options.seed),
+        watch(clock, options.stop, options.progress, options.checkpoint_seconds),
         seen(SumsFor(model, description)),
         progressive(seen) {}
 
@@ -44,6 +46,7 @@ struct Trainer::State {
   double window_begin = 0;    // the progress of training when its first row was read
   std::uint64_t windows = 0;  // shuffled so far, names the random stream of the next
   Strata strata;
+  Watch watch;
   bool strata_whole = false;  // holds everything: later epochs need not read
   std::vector<model::Rating> held_ratings;
   bool held_all = false;  // they are complete
@@ -70,8 +73,6 @@ struct Trainer::State {
   std::vector<double> rows_each;  // of each worker in the epoch that ended
   data::Cuts cuts;                // of the input, when it was cut anew
   std::vector<double> where;      // rows by their place, as an earlier run counted them in this epoch
-  base::Clock::Duration started{}, checkpointed{}, measured{}, told{};
-  base::Clock::Duration wanted{};  // since when the next rows are waited for
   Report report;
 };
 

@@ -35,9 +35,9 @@ int Trainer::Workers() const { return strategy_->alone() ? 0 : strategy_->size()
 Result<void> Trainer::Join() {
   State& s = *state_;
   for (bool dry = strategy_->reads_all(); !dry;) {
-    Ask(s.wanted);
+    Ask(s.watch.rows_wanted());
     dry = TRY(strategy_->StepDry());
-    s.wanted = env_.clock.Now();
+    s.watch.WantRows();
     TRY(AfterUpdate());
   }
   TRY(strategy_->Settle());

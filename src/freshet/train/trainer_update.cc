@@ -75,9 +75,9 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       mine.width = s.augment->width();
     }
     CountRead();
-    Ask(s.wanted);
+    Ask(s.watch.rows_wanted());
     const std::optional<double> loss = TRY(strategy_->Step(piece, mine, s.scores));
-    s.wanted = env_.clock.Now();
+    s.watch.WantRows();
     if (loss) {
       if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
       s.report.rows += mine.rows;

@@ -1,6 +1,4 @@
-// What happens between updates: the world is told how far training is, a run is stopped or saved, time is counted.
-
-#include <utility>
+// What happens between updates: the world is told how far training is, a run is stopped or saved.
 
 #include "train/trainer_state.h"
 
@@ -16,13 +14,10 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
   return SaveOrStop(env_.clock.Now());
 }
 
-// At most so long is nothing told.
-constexpr double kTellSeconds = 0.5;
-
 Result<void> Trainer::AfterUpdate() {
-  State& s = *state_;
-  if (base::Seconds(s.wanted - s.told) >= kTellSeconds) Show(ProgressOfLot());
-  return SaveOrStop(s.wanted);
+  const Watch& watch = state_->watch;
+  if (watch.TellingIsDue(watch.rows_wanted())) Show(ProgressOfLot());
+  return SaveOrStop(watch.rows_wanted());
 }
 
 // How far training has come in the midst of a lot.
@@ -34,8 +29,8 @@ double Trainer::ProgressOfLot() const {
 
 // What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
 void Trainer::Ask(base::Clock::Duration now) {
-  const bool due = base::Seconds(now - state_->checkpointed) >= options_.checkpoint_seconds;
-  strategy_->Ask(Stopping(), due && strategy_->rank() == 0);
+  const Watch& watch = state_->watch;
+  strategy_->Ask(watch.stopping(), watch.SavingIsDue(now) && strategy_->rank() == 0);
 }
 
 // Stops or saves when that is agreed on: workers do so all after the same step, who is alone when it wants to.
@@ -44,11 +39,11 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   Ask(now);
   const bool stop = strategy_->stop_agreed();
   if (!options_.checkpoint_path.empty() && (stop || strategy_->save_agreed())) {
-    Measure();
+    s.report.seconds += s.watch.Lap();
     CountRead();
     TRY(SaveCheckpoint());
     strategy_->Forget();
-    s.wanted = env_.clock.Now();
+    s.watch.WantRows();
   }
   if (stop) return Stopped();
   return {};
@@ -57,8 +52,6 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
 // `fraction` is of the whole training.
 void Trainer::Show(double fraction) {
   State& s = *state_;
-  s.told = env_.clock.Now();
-  if (!options_.progress) return;
   Progress progress;
   progress.epoch = s.epoch;
   progress.epochs = options_.epochs;
@@ -69,21 +62,18 @@ void Trainer::Show(double fraction) {
   progress.total_loss = s.seen.total_loss();
   progress.weight = s.seen.weight();
   if (s.length_known) progress.fraction = fraction;
-  progress.seconds = base::Seconds(s.told - s.started);
-  options_.progress(progress);
+  s.watch.Tell(progress);
 }
 
 // Asked within a long update: goes on unless somebody wants us to stop, and tells the world meanwhile.
 bool Trainer::GoesOn() {
   TellIfLate(ProgressOfLot());
-  return !Stopping();
+  return !state_->watch.stopping();
 }
 
 void Trainer::TellIfLate(double fraction) {
-  if (base::Seconds(env_.clock.Now() - state_->told) >= kTellSeconds) Show(fraction);
+  if (state_->watch.TellingIsDue()) Show(fraction);
 }
-
-bool Trainer::Stopping() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
 
 Error Trainer::Stopped() const {
   const std::string& path = options_.checkpoint_path;
@@ -95,15 +85,10 @@ Error Trainer::Stopped() const {
 void Trainer::CountRead() {
   if (strategy_->alone() && options_.trace == nullptr) return;
   const auto now = env_.clock.Now();
-  strategy_->CountRead(now - state_->wanted);
+  const auto wanted = state_->watch.rows_wanted();
+  strategy_->CountRead(now - wanted);
   if (options_.trace != nullptr)
-    options_.trace->Add("read", base::Trace::kTraining, state_->wanted, now, {.step = optimizer_.step()});
-}
-
-// Adds the time since the last measurement to what was spent training.
-void Trainer::Measure() {
-  const auto now = env_.clock.Now();
-  state_->report.seconds += base::Seconds(now - std::exchange(state_->measured, now));
+    options_.trace->Add("read", base::Trace::kTraining, wanted, now, {.step = optimizer_.step()});
 }
 
 }  // namespace freshet::train
