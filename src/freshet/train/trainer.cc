@@ -133,7 +133,7 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
     if (s.cache_path.empty()) {
       s.cache_path = options_.cache_path;
       if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
-      if (!s.cache_path.empty()) s.cache_path = RankPath(s.cache_path);
+      if (!s.cache_path.empty()) s.cache_path = PathOfRank(s.cache_path, strategy_->rank());
       if (s.cache_path.empty())
         s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".",
                            reinterpret_cast<std::uintptr_t>(this), ".rows");

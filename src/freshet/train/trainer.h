@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "model/rated.h"
 #include "strategy/strategy.h"
+#include "train/checkpoint_files.h"
 #include "train/evaluate.h"
 #include "train/watch.h"
 #include "train/window.h"
@@ -123,16 +124,13 @@ class Trainer {
   Result<void> Join();
   Result<void> Rebalance(data::RowSource& source);
   Result<void> JoinEvaluation(Evaluation& evaluation);
-  std::string RankPath(const std::string& path) const;
-  std::string PartPath(std::uint64_t step) const;
+  CheckpointFiles Files() const;
   Result<void> SavePart(std::uint64_t step);
   Result<void> LoadPart(const data::TensorFile& part);
   Result<void> LoadOptimizer(const data::TensorFile& file);
   Result<std::vector<double>> CountTogether();
   bool Interchangeable() const;
   int Workers() const;
-  enum class When { kStart, kSaved };
-  void RemoveLeftovers(std::uint64_t step, When when) const;
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);

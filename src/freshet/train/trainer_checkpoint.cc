@@ -79,7 +79,7 @@ Result<void> Trainer::SaveCheckpoint() {
   if (strategy_->rank() == 0) TRY(SaveForAll(seen, s.joined_rows + rows));
   TRY(strategy_->Barrier());  // from here on nobody will ask for what was there before
   s.watch.Saved();
-  RemoveLeftovers(step, When::kSaved);
+  Files().RemoveLeftovers(step, CheckpointFiles::When::kSaved);
   return {};
 }
 
@@ -133,7 +133,7 @@ Result<bool> Trainer::LoadCheckpoint() {
   State& s = *state_;
   if (options_.checkpoint_path.empty()) return false;
   if (!env_.files.Exists(options_.checkpoint_path)) {
-    RemoveLeftovers(0, When::kStart);
+    Files().RemoveLeftovers(0, CheckpointFiles::When::kStart);
     return false;
   }
   const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, options_.checkpoint_path));
@@ -178,7 +178,7 @@ Result<bool> Trainer::LoadCheckpoint() {
     }
     std::optional<data::TensorFile> part;
     if (before == workers && !strategy_->alone())
-      part = TRY(data::TensorFile::Read(env_.files, PartPath(json.at("step"))));
+      part = TRY(data::TensorFile::Read(env_.files, Files().Part(json.at("step"))));
     const data::TensorFile& own = part && !strategy_->reads_all() ? *part : file;
     TRY(model::LoadBlocks(own, Part::kRows, "", parameters_));
     TRY(optimizer_.Follow(parameters_));
@@ -192,13 +192,13 @@ Result<bool> Trainer::LoadCheckpoint() {
       s.report.rows = s.joined_rows;
     }
     SetProgress(s.progress);
-    RemoveLeftovers(json.at("step"), When::kStart);
+    Files().RemoveLeftovers(json.at("step"), CheckpointFiles::When::kStart);
   } catch (const Json::exception& problem) {
     return unusable(problem.what());
   }
   s.report.epochs = s.epoch;
-  const std::string kept =
-      RankPath(options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path);
+  const std::string kept = PathOfRank(
+      options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path, strategy_->rank());
   if (cached && env_.files.Exists(kept)) {
     auto cache = data::CacheReader::Open(env_.files, kept);
     if (cache.ok()) s.cache = std::move(cache).value();

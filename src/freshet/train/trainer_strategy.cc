@@ -88,15 +88,7 @@ Result<void> Trainer::JoinEvaluation(Evaluation& evaluation) {
   return {};
 }
 
-// Where a worker's own file lies beside one of rank 0.
-std::string Trainer::RankPath(const std::string& path) const {
-  const int rank = strategy_->rank();
-  return rank == 0 ? path : Str(path, ".rank", rank);
-}
-
-std::string Trainer::PartPath(std::uint64_t step) const {
-  return Str(options_.checkpoint_path, ".rank", strategy_->rank(), ".step", step);
-}
+CheckpointFiles Trainer::Files() const { return {env_.files, options_.checkpoint_path, strategy_->rank(), Workers()}; }
 
 // Sums of all workers over this epoch so far: the evaluation's, and rows.
 Result<std::vector<double>> Trainer::CountTogether() {
@@ -132,7 +124,7 @@ Result<void> Trainer::SavePart(std::uint64_t step) {
     where = s.source->RowsWhere();
     tensors.push_back({"where", data::DType::kF64, {where.size()}, std::as_bytes(std::span<const double>(where))});
   }
-  TRY(base::WriteAtomic(env_.files, PartPath(step),
+  TRY(base::WriteAtomic(env_.files, Files().Part(step),
                         [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
   return strategy_->Barrier();
 }
@@ -141,7 +133,7 @@ Result<void> Trainer::LoadPart(const data::TensorFile& part) {
   State& s = *state_;
   const auto unusable = [&](std::string_view why) {
     return Error{Code::kCorrupt,
-                 Str(PartPath(optimizer_.step()), ": ", why, "; use ", Option("fresh"), " to start over")};
+                 Str(Files().Part(optimizer_.step()), ": ", why, "; use ", Option("fresh"), " to start over")};
   };
   if (!s.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
   optimizer_.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));

@@ -1,9 +1,9 @@
-// What runs leave beside their checkpoint, and who takes it away: parts of workers (CHECKPOINT.rankK.stepN) that no
-// checkpoint names any more, and drafts (….PID.draft) of a run that was killed while it wrote.
+#include "train/checkpoint_files.h"
 
+#include <algorithm>
 #include <charconv>
-
-#include "train/trainer_state.h"
+#include <string_view>
+#include <utility>
 
 namespace freshet::train {
 namespace {
@@ -30,23 +30,25 @@ long long NumberBehind(std::string_view name, std::string_view word) {
 
 }  // namespace
 
-// Each worker takes away its own: at the start drafts, at any time parts of other steps than the checkpoint's. Rank 0,
-// or who trains alone, takes away what larger groups left as well; their parts of this step only when the checkpoint is
-// no longer theirs. Whatever cannot be removed stays.
-void Trainer::RemoveLeftovers(std::uint64_t step, When when) const {
-  const int rank = strategy_->rank(), size = Workers();
-  const std::string& path = options_.checkpoint_path;
+std::string PathOfRank(const std::string& path, int rank) { return rank == 0 ? path : Str(path, ".rank", rank); }
+
+CheckpointFiles::CheckpointFiles(base::Files& files, std::string path, int rank, int workers)
+    : files_(files), path_(std::move(path)), rank_(rank), workers_(workers) {}
+
+std::string CheckpointFiles::Part(std::uint64_t step) const { return Str(path_, ".rank", rank_, ".step", step); }
+
+void CheckpointFiles::RemoveLeftovers(std::uint64_t step, When when) const {
   for (const char* const ending : {".rank*.step*", ".*draft"}) {
-    const auto found = env_.files.Glob(Literally(path) + ending);
+    const auto found = files_.Glob(Literally(path_) + ending);
     if (!found.ok()) continue;  // there are none
     for (const std::string& name : found.value()) {
-      const std::string_view rest = std::string_view(name).substr(path.size());
+      const std::string_view rest = std::string_view(name).substr(path_.size());
       const long long owner = NumberBehind(rest, ".rank"), of_step = NumberBehind(rest, ".step");
-      const bool gone = rank == 0 && owner >= size;  // nobody has this rank now
-      if (!gone && std::max(owner, 0LL) != rank) continue;
+      const bool gone = rank_ == 0 && owner >= workers_;  // nobody has this rank now
+      if (!gone && std::max(owner, 0LL) != rank_) continue;
       const bool draft = rest.ends_with(".draft");
       const bool named = of_step == static_cast<long long>(step) && !(gone && when == When::kSaved);
-      if (draft ? when == When::kStart : owner >= 0 && of_step >= 0 && !named) (void)env_.files.Remove(name);
+      if (draft ? when == When::kStart : owner >= 0 && of_step >= 0 && !named) (void)files_.Remove(name);
     }
   }
 }
