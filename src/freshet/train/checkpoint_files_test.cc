@@ -14,17 +14,14 @@ using When = CheckpointFiles::When;
 class CheckpointFilesTest : public testing::Test {
  protected:
   void Make(const std::set<std::string>& names) {
-    for (const std::string& name : names) ASSERT_TRUE(files_.Create(scratch_ / name).ok());
+    for (const std::string& name : names) scratch_.Write(name, "");
   }
   CheckpointFiles Of(int rank, int workers, const std::string& name = "run") {
     return {files_, scratch_ / name, rank, workers};
   }
   std::set<std::string> Left() {
-    std::set<std::string> names;
-    const auto found = files_.Glob(scratch_ / "*");
-    if (!found.ok()) return names;
-    for (const std::string& path : found.value()) names.insert(path.substr((scratch_ / "").size()));
-    return names;
+    const auto names = scratch_.Names();
+    return {names.begin(), names.end()};
   }
 
   base::ScratchDirectory scratch_;

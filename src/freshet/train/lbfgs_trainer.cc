@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/option.h"
+#include "data/cache.h"
 #include "data/drive.h"
 #include "data/standardise.h"
 #include "model/slices.h"

@@ -1,12 +1,10 @@
 #include "train/trainer.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "base/option.h"
 #include "base/random.h"
-#include "data/drive.h"
+#include "data/cache.h"
 #include "data/images/augment.h"
 #include "data/standardise.h"
 #include "train/trainer_state.h"
@@ -20,6 +18,27 @@ bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
   return static_cast<double>(base::Hash64(sample ^ base::Hash64(seed)) >> 11) * 0x1p-53 < fraction;
 }
 
+namespace {
+
+// Where parsed rows are kept: where it was said, or beside the checkpoint, so that who goes on finds them; "": nowhere
+// that matters.
+std::string CachePath(const TrainOptions& options) {
+  const std::string beside = options.checkpoint_path.empty() ? "" : options.checkpoint_path + ".rows";
+  const std::string path = options.cache_path.empty() ? beside : options.cache_path;
+  return path.empty() || options.strategy == nullptr ? path : PathOfRank(path, options.strategy->rank());
+}
+
+}  // namespace
+
+Trainer::State::State(const base::Env& env, const model::Model& model, const data::Description& description,
+                      const TrainOptions& options)
+    : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
+      strata(options.seed),
+      watch(env.clock, options.stop, options.progress, options.checkpoint_seconds),
+      seen(SumsFor(model, description)),
+      progressive(seen),
+      cache(env.files, CachePath(options), options.scratch_directory) {}
+
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
                  optimize::Parameters& parameters, optimize::Optimizer& optimizer, data::Description& description)
     : env_(env),
@@ -28,13 +47,9 @@ Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model&
       parameters_(parameters),
       optimizer_(optimizer),
       description_(description),
-      state_(std::make_unique<State>(env.clock, model, description, options_)) {}
+      state_(std::make_unique<State>(env, model, description, options_)) {}
 
-Trainer::~Trainer() {
-  if (options_.cache_path.empty() && options_.checkpoint_path.empty() && !state_->cache_path.empty() &&
-      env_.files.Exists(state_->cache_path))
-    (void)env_.files.Remove(state_->cache_path);
-}
+Trainer::~Trainer() = default;
 
 bool Trainer::Stratified() const { return model_.ratings() != nullptr && options_.batch == 1 && strategy_->alone(); }
 
@@ -77,11 +92,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     s.report.last_epoch = s.seen;
     if (s.epoch == 0) s.progressive = s.seen;
     if (!parameters_.AllFinite()) return Diverged();
-    if (s.writer) {
-      TRY(s.writer->Close(description_));
-      s.writer = nullptr;
-      s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
-    }
+    TRY(s.cache.End(description_));
     if (options_.hold_out.any()) {
       const auto evaluated = EvaluateHeldOut(source);
       if (!evaluated.ok() && evaluated.error().code == Code::kStopped && !options_.checkpoint_path.empty())
@@ -130,38 +141,17 @@ Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) 
   const bool wanted = !options_.cache_path.empty() || (again && source.worth_keeping());
   data::RowSource* chosen = &source;
   if (wanted && !is_cache) {
-    if (s.cache_path.empty()) {
-      s.cache_path = options_.cache_path;
-      if (s.cache_path.empty() && !options_.checkpoint_path.empty()) s.cache_path = options_.checkpoint_path + ".rows";
-      if (!s.cache_path.empty()) s.cache_path = PathOfRank(s.cache_path, strategy_->rank());
-      if (s.cache_path.empty())
-        s.cache_path = Str(options_.scratch_directory, "/freshet.", getpid(), ".",
-                           reinterpret_cast<std::uintptr_t>(this), ".rows");
-    }
     const bool may_fit = Stratified() && options_.cache_path.empty();  // then nobody will read it
-    if (s.cache == nullptr && s.position.block == 0 && epoch == 0) {
-      if (!may_fit) s.writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
-    } else if (s.cache == nullptr && epoch > 0) {
-      TRY(BuildCache(source));
+    if (s.cache.rows() == nullptr && s.position.block == 0 && epoch == 0) {
+      if (!may_fit) TRY(s.cache.Begin());
+    } else if (s.cache.rows() == nullptr && epoch > 0) {
+      TRY(s.cache.Fill(env_.executor, source, description_, [&s] { return !s.watch.stopping(); }));
     }
-    if (s.cache != nullptr) chosen = s.cache.get();
+    if (s.cache.rows() != nullptr) chosen = s.cache.rows();
   }
   chosen->Permute(options_.shuffle ? options_.seed + static_cast<std::uint64_t>(epoch) : 0);
   TRY(chosen->Seek(s.position));
   return chosen;
-}
-
-Result<void> Trainer::BuildCache(data::RowSource& source) {
-  State& s = *state_;
-  TRY(source.Seek({}));
-  auto writer = TRY(data::CacheWriter::Create(env_.files, s.cache_path));
-  TRY(data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
-    if (s.watch.stopping()) return Stopped();
-    return writer->Append(rows);
-  }));
-  TRY(writer->Close(description_));
-  s.cache = TRY(data::CacheReader::Open(env_.files, s.cache_path));
-  return {};
 }
 
 Result<void> Trainer::Epoch(data::RowSource& source) {
@@ -175,7 +165,7 @@ Result<void> Trainer::Epoch(data::RowSource& source) {
 // place in the model.
 Result<void> Trainer::PrepareBlock(data::Rows& rows) {
   State& s = *state_;
-  if (s.writer) TRY(s.writer->Append(rows));
+  TRY(s.cache.Add(rows));
   if (options_.rated != nullptr && s.epoch == 0) options_.rated->Add(rows.batch());
   if (description_.standardise && s.epoch == 0 && options_.learn_moments)
     data::Standardise(description_.moments, rows);

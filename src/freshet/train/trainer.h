@@ -8,7 +8,6 @@
 
 #include "base/env.h"
 #include "base/trace.h"
-#include "data/cache.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "model/rated.h"
@@ -143,7 +142,6 @@ class Trainer {
   void Ask(base::Clock::Duration now);
   Error Stopped() const;
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
-  Result<void> BuildCache(data::RowSource& source);
   Result<void> EvaluateHeldOut(data::RowSource& source);
   Result<void> PredictHeldRows(data::RowSource& source, Evaluation& held);
   Result<void> PredictHeldRatings(data::RowSource& source, Evaluation& held);

@@ -95,7 +95,7 @@ Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t 
   json["inputs"] = options_.inputs;
   json["epoch"] = s.epoch;
   json["learned"] = s.learned;
-  json["cached"] = s.cache != nullptr;
+  json["cached"] = s.cache.rows() != nullptr;
   json["step"] = optimizer_.step();
   json["seen"] = seen;
   json["rows"] = rows;
@@ -197,13 +197,7 @@ Result<bool> Trainer::LoadCheckpoint() {
     return unusable(problem.what());
   }
   s.report.epochs = s.epoch;
-  const std::string kept = PathOfRank(
-      options_.cache_path.empty() ? options_.checkpoint_path + ".rows" : options_.cache_path, strategy_->rank());
-  if (cached && env_.files.Exists(kept)) {
-    auto cache = data::CacheReader::Open(env_.files, kept);
-    if (cache.ok()) s.cache = std::move(cache).value();
-    s.cache_path = kept;
-  }
+  if (cached) s.cache.Reopen();
   env_.log.Info("resumed", "file", options_.checkpoint_path, "epoch", s.epoch, "rows", s.report.rows);
   return true;
 }

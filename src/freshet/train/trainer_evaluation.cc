@@ -67,7 +67,7 @@ bool Trainer::GoesOnEvaluating() {
 
 // Everything once more, from the cache if there is one.
 Result<void> Trainer::DriveAll(data::RowSource& source, const data::BlockWork& work) {
-  data::RowSource& rows = state_->cache ? *state_->cache : source;
+  data::RowSource& rows = state_->cache.rows() != nullptr ? *state_->cache.rows() : source;
   rows.Permute(0);
   TRY(rows.Seek({}));
   return DriveFor(env_, model_, rows, work);

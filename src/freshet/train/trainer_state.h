@@ -4,6 +4,7 @@
 
 #include "data/images/augment.h"
 #include "strategy/alone.h"
+#include "train/row_cache.h"
 #include "train/strata.h"
 #include "train/trainer.h"
 
@@ -19,13 +20,8 @@ struct Trainer::Lot {
 
 // What a Trainer remembers while it runs; private to trainer*.cc.
 struct Trainer::State {
-  State(const base::Clock& clock, const model::Model& model, const data::Description& description,
-        const TrainOptions& options)
-      : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
-        strata(options.seed),
-        watch(clock, options.stop, options.progress, options.checkpoint_seconds),
-        seen(SumsFor(model, description)),
-        progressive(seen) {}
+  State(const base::Env& env, const model::Model& model, const data::Description& description,
+        const TrainOptions& options);
 
   // Where this worker stands in its rows, and what it has seen, as JSON, and back. Load throws the JSON library's
   // errors.
@@ -60,10 +56,8 @@ struct Trainer::State {
   Evaluation seen;         // this epoch, predicted before learned
   Evaluation progressive;  // the first epoch
 
-  data::RowSource* source = nullptr;          // what Run was given
-  std::unique_ptr<data::CacheWriter> writer;  // while the first epoch fills it
-  std::unique_ptr<data::CacheReader> cache;
-  std::string cache_path;
+  data::RowSource* source = nullptr;  // what Run was given
+  RowCache cache;
 
   double best_loss = 0;
   int epochs_since_best = 0;

@@ -76,11 +76,7 @@ Result<void> Trainer::Rebalance(data::RowSource& source) {
   s.cuts = data::CutsByRows(*bytes, TRY(strategy_->Sum(source.RowsWhere())), s.rows_each.size());
   TRY(source.CutAt(s.cuts));
   s.report.imbalance = imbalance;
-  if (s.cache != nullptr) {
-    s.cache = nullptr;
-    TRY(env_.files.Remove(s.cache_path));
-  }
-  return {};
+  return s.cache.Drop();
 }
 
 Result<void> Trainer::JoinEvaluation(Evaluation& evaluation) {
