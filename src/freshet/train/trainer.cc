@@ -37,7 +37,8 @@ Trainer::State::State(const base::Env& env, const model::Model& model, const dat
       watch(env.clock, options.stop, options.progress, options.checkpoint_seconds),
       seen(SumsFor(model, description)),
       progressive(seen),
-      cache(env.files, CachePath(options), options.scratch_directory) {}
+      cache(env.files, CachePath(options), options.scratch_directory),
+      early(options.patience, model, memory) {}
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
                  optimize::Parameters& parameters, optimize::Optimizer& optimizer, data::Description& description)
@@ -75,7 +76,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
   s.watch.Start();
-  s.report.stopped_early = options_.patience > 0 && s.epochs_since_best >= options_.patience;
+  s.report.stopped_early = s.early.stops();
   for (; s.epoch < options_.epochs && !s.report.stopped_early; ++s.epoch) {
     if (!s.learned) {
       s.watch.WantRows();
@@ -98,17 +99,8 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       if (!evaluated.ok() && evaluated.error().code == Code::kStopped && !options_.checkpoint_path.empty())
         TRY(SaveCheckpoint());
       TRY(evaluated);
-      const bool better = s.report.held_out_losses.size() == 1 || s.report.held_out->loss() < s.best_loss;
-      if (better) {
-        s.best_loss = s.report.held_out->loss();
-        s.epochs_since_best = 0;
-        if (options_.patience > 0) {
-          if (!s.best) s.best = TRY(model_.NewParameters(s.memory));
-          s.best->CopyFrom(parameters_);
-        }
-      } else if (++s.epochs_since_best >= options_.patience && options_.patience > 0) {
-        s.report.stopped_early = true;
-      }
+      TRY(s.early.Add(s.report.held_out->loss(), parameters_));
+      s.report.stopped_early = s.early.stops();
     }
     TRY(Rebalance(source));
     s.seen = SumsFor(model_, description_);
@@ -122,11 +114,11 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     Ask(env_.clock.Now());
     if (strategy_->stop_agreed() && s.epoch + 1 < options_.epochs && !s.report.stopped_early) return Stopped();
   }
-  if (s.best) parameters_.CopyFrom(*s.best);
-  if (s.best || (options_.hold_out.any() && !s.report.held_out)) {  // another model than the last, or another process
-    TRY(EvaluateHeldOut(source));
-    s.report.held_out_losses.pop_back();
-  }
+  const optimize::Parameters* const best = s.early.best();
+  if (best != nullptr) parameters_.CopyFrom(*best);
+  // Of another model than the last, or of another process.
+  if (best != nullptr || (options_.hold_out.any() && !s.report.held_out)) TRY(EvaluateHeldOut(source));
+  s.report.held_out_losses = s.early.record().losses;
   if (options_.rated != nullptr && resumed) TRY(CollectRated(source));
   s.report.progressive = s.progressive;
   return std::move(s.report);

@@ -86,6 +86,7 @@ Result<void> Trainer::SaveCheckpoint() {
 // What is the same for all workers, or does not matter: the checkpoint itself.
 Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t rows) {
   const State& s = *state_;
+  const EarlyStopping::Record& early = s.early.record();
   Json json = Json::parse(s.Place());
   json["workers"] = Workers();
   json["interchangeable"] = Interchangeable();
@@ -101,12 +102,12 @@ Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t 
   json["rows"] = rows;
   json["joined_rows"] = s.joined_rows;
   json["progressive"] = s.progressive.Save();
-  json["best_loss"] = s.best_loss;
-  json["epochs_since_best"] = s.epochs_since_best;
-  json["held_out_losses"] = s.report.held_out_losses;
+  json["best_loss"] = early.best_loss;
+  json["epochs_since_best"] = early.epochs_since_best;
+  json["held_out_losses"] = early.losses;
   json["rows_each"] = s.rows_each;
   json["seconds"] = s.report.seconds;
-  json["has_best"] = s.best.has_value();
+  json["has_best"] = early.has_best;
 
   data::Metadata metadata;
   std::vector<data::Tensor> tensors;
@@ -118,7 +119,7 @@ Result<void> Trainer::SaveForAll(const std::vector<double>& seen, std::uint64_t 
   model::AddBlocks(parameters_, Part::kRows, "", tensors);
   model::AddBlocks(parameters_, Part::kBeside, "beside.", tensors);
   model::AddBlocks(optimizer_.state(), Part::kRows, "state.", tensors);
-  if (s.best) model::AddBlocks(*s.best, Part::kRows, "best.", tensors);
+  s.early.Save(tensors);
   Window::Save(s.Waiting(), offsets, tensors);
   description_.Save(metadata, tensors, storage);
   TRY(base::WriteAtomic(env_.files, options_.checkpoint_path, [&](base::OutputFile& file) -> Result<void> {
@@ -167,15 +168,13 @@ Result<bool> Trainer::LoadCheckpoint() {
     s.LoadPlace(json.dump());
     if (!s.LoadCounts(json.dump()) || !s.progressive.Load(json.at("progressive")))
       return unusable("its sums are damaged");
-    s.best_loss = json.at("best_loss");
-    s.epochs_since_best = json.at("epochs_since_best");
-    s.report.held_out_losses = json.at("held_out_losses").get<std::vector<double>>();
+    EarlyStopping::Record early{.best_loss = json.at("best_loss"),
+                                .epochs_since_best = json.at("epochs_since_best"),
+                                .losses = json.at("held_out_losses").get<std::vector<double>>()};
     s.rows_each = json.at("rows_each").get<std::vector<double>>();
     s.report.seconds = json.at("seconds");
-    if (json.at("has_best").get<bool>()) {
-      s.best = TRY(model_.NewParameters(s.memory));
-      TRY(model::LoadBlocks(file, Part::kRows, "best.", *s.best));
-    }
+    early.has_best = json.at("has_best").get<bool>();
+    TRY(s.early.Load(std::move(early), file));
     std::optional<data::TensorFile> part;
     if (before == workers && !strategy_->alone())
       part = TRY(data::TensorFile::Read(env_.files, Files().Part(json.at("step"))));

@@ -14,7 +14,6 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   TRY(StopTogether(evaluated));
   if (!strategy_->reads_all()) TRY(JoinEvaluation(held));
   if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
-  s.report.held_out_losses.push_back(held.loss());
   s.report.held_out = std::move(held);
   return {};
 }

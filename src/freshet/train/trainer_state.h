@@ -4,6 +4,7 @@
 
 #include "data/images/augment.h"
 #include "strategy/alone.h"
+#include "train/early_stopping.h"
 #include "train/row_cache.h"
 #include "train/strata.h"
 #include "train/trainer.h"
@@ -50,7 +51,7 @@ struct Trainer::State {
   std::optional<data::Augment> augment;
   std::vector<float> shown;  // what it makes of a batch
   std::vector<float> scores;
-  optimize::HeapMemory memory;  // of `alone` and `best`, which it outlives
+  optimize::HeapMemory memory;  // of `alone` and `early`, which it outlives
   std::unique_ptr<strategy::Alone> alone;
 
   Evaluation seen;         // this epoch, predicted before learned
@@ -59,9 +60,7 @@ struct Trainer::State {
   data::RowSource* source = nullptr;  // what Run was given
   RowCache cache;
 
-  double best_loss = 0;
-  int epochs_since_best = 0;
-  std::optional<optimize::Parameters> best;
+  EarlyStopping early;
 
   std::uint64_t joined_rows = 0;  // of all workers, when they last met
   std::vector<double> rows_each;  // of each worker in the epoch that ended
