@@ -5,10 +5,17 @@
 #include <vector>
 
 #include "base/executor.h"
+#include "data/batch.h"
 #include "model/ratings.h"
 #include "optimize/optimizer.h"
 
 namespace freshet::train {
+
+// A row of a user and an item, as strata hold it.
+inline model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
+  const std::uint32_t* const entry = batch.indices + batch.offsets[row];
+  return {entry[0], entry[1], batch.labels[row]};
+}
 
 // Ratings in a grid of kSides × kSides cells, by a hash of their user (row) and item (column). The cells of a diagonal
 // share no user and no item, so that threads train on them at once with plain vector code and no lock, and the result

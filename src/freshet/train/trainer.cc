@@ -3,21 +3,12 @@
 #include <utility>
 
 #include "base/option.h"
-#include "base/random.h"
 #include "data/cache.h"
 #include "data/images/augment.h"
 #include "data/standardise.h"
 #include "train/trainer_state.h"
 
 namespace freshet::train {
-
-bool HoldOut::Holds(const data::Batch& batch, std::size_t row) const {
-  if (after_time > 0) return batch.times != nullptr && batch.times[row] >= after_time;
-  if (fraction <= 0) return false;
-  const std::uint64_t sample = batch.samples == nullptr ? row : batch.samples[row];
-  return static_cast<double>(base::Hash64(sample ^ base::Hash64(seed)) >> 11) * 0x1p-53 < fraction;
-}
-
 namespace {
 
 // Where parsed rows are kept: where it was said, or beside the checkpoint, so that who goes on finds them; "": nowhere
@@ -30,11 +21,12 @@ std::string CachePath(const TrainOptions& options) {
 
 }  // namespace
 
-Trainer::State::State(const base::Env& env, const model::Model& model, const data::Description& description,
-                      const TrainOptions& options)
+Trainer::State::State(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
+                      const data::Description& description, const TrainOptions& options)
     : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
       strata(options.seed),
       watch(env.clock, options.stop, options.progress, options.checkpoint_seconds),
+      held_out(env, options.hold_out, model, parameters, description),
       seen(SumsFor(model, description)),
       progressive(seen),
       cache(env.files, CachePath(options), options.scratch_directory),
@@ -48,7 +40,7 @@ Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model&
       parameters_(parameters),
       optimizer_(optimizer),
       description_(description),
-      state_(std::make_unique<State>(env, model, description, options_)) {}
+      state_(std::make_unique<State>(env, model, parameters, description, options_)) {}
 
 Trainer::~Trainer() = default;
 

@@ -14,19 +14,11 @@
 #include "strategy/strategy.h"
 #include "train/checkpoint_files.h"
 #include "train/evaluate.h"
+#include "train/held_out.h"
 #include "train/watch.h"
 #include "train/window.h"
 
 namespace freshet::train {
-
-// Which rows are kept back to test on.
-struct HoldOut {
-  double fraction = 0;          // chosen by a hash of the sample number
-  std::int64_t after_time = 0;  // or: rows from this time on (seconds since 1970); 0: not by time
-  std::uint64_t seed = 1;
-  bool any() const { return fraction > 0 || after_time > 0; }
-  bool Holds(const data::Batch& batch, std::size_t row) const;
-};
 
 struct TrainOptions {
   int epochs = 1;
@@ -143,12 +135,7 @@ class Trainer {
   Error Stopped() const;
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
   Result<void> EvaluateHeldOut(data::RowSource& source);
-  Result<void> PredictHeldRows(data::RowSource& source, Evaluation& held);
-  Result<void> PredictHeldRatings(data::RowSource& source, Evaluation& held);
-  bool GoesOnEvaluating();
   Result<void> StopTogether(const Result<void>& mine);
-  Result<void> DriveAll(data::RowSource& source, const data::BlockWork& work);
-  Result<void> CollectHeldRatings(data::RowSource& source);
   Result<void> CollectRated(data::RowSource& source);
   Result<void> SaveCheckpoint();
   Result<void> SaveForAll(const std::vector<double>& seen, std::uint64_t rows);

@@ -6,14 +6,6 @@
 #include "train/trainer_state.h"
 
 namespace freshet::train {
-namespace {
-
-model::Rating RatingOf(const data::Batch& batch, std::size_t row) {
-  const std::uint32_t* const entry = batch.indices + batch.offsets[row];
-  return {entry[0], entry[1], batch.labels[row]};
-}
-
-}  // namespace
 
 Result<void> Trainer::EpochStratified(data::RowSource& source) {
   State& s = *state_;
@@ -55,18 +47,13 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
   const bool from_the_beginning = s.position.block == 0;
   double from = source.Fraction(s.position).value_or(0);
   bool flushed = false;
-  s.held_ratings.clear();
-  s.held_all = from_the_beginning;
+  s.held_out.BeginRatings(from_the_beginning);
   base::InlineExecutor reading;  // since `train` wants all threads, which a task of theirs could not ask for
   TRY(data::DriveInOrder(reading, source, [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     const data::Batch batch = rows.batch();
-    for (std::size_t r = 0; r < batch.rows; ++r) {
-      if (options_.hold_out.Holds(batch, r))
-        s.held_ratings.push_back(RatingOf(batch, r));
-      else
-        s.strata.Add(RatingOf(batch, r));
-    }
+    for (std::size_t r = 0; r < batch.rows; ++r)
+      if (!s.held_out.KeepRating(batch, r)) s.strata.Add(RatingOf(batch, r));
     if (s.strata.size() < options_.most_ratings) {
       TellIfLate(ProgressAt(source, s.position));
       return SaveOrStop(env_.clock.Now());  // of what was trained on; the ratings gathered since are read again
@@ -84,21 +71,6 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
   else
     s.strata.Clear();
   return finish();
-}
-
-// The held-out ratings, where a resumed run has not seen them all.
-Result<void> Trainer::CollectHeldRatings(data::RowSource& source) {
-  State& s = *state_;
-  s.held_ratings.clear();
-  TRY(DriveAll(source, [&](data::Rows& rows) -> Result<void> {
-    if (!GoesOnEvaluating()) return Stopped();
-    const data::Batch batch = rows.batch();
-    for (std::size_t r = 0; r < batch.rows; ++r)
-      if (options_.hold_out.Holds(batch, r)) s.held_ratings.push_back(RatingOf(batch, r));
-    return {};
-  }));
-  s.held_all = true;
-  return {};
 }
 
 // All ratings, where a resumed run has not read them all in its first epoch.

@@ -5,6 +5,7 @@
 #include "data/images/augment.h"
 #include "strategy/alone.h"
 #include "train/early_stopping.h"
+#include "train/held_out.h"
 #include "train/row_cache.h"
 #include "train/strata.h"
 #include "train/trainer.h"
@@ -21,8 +22,8 @@ struct Trainer::Lot {
 
 // What a Trainer remembers while it runs; private to trainer*.cc.
 struct Trainer::State {
-  State(const base::Env& env, const model::Model& model, const data::Description& description,
-        const TrainOptions& options);
+  State(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
+        const data::Description& description, const TrainOptions& options);
 
   // Where this worker stands in its rows, and what it has seen, as JSON, and back. Load throws the JSON library's
   // errors.
@@ -45,8 +46,7 @@ struct Trainer::State {
   Strata strata;
   Watch watch;
   bool strata_whole = false;  // holds everything: later epochs need not read
-  std::vector<model::Rating> held_ratings;
-  bool held_all = false;  // they are complete
+  HeldOut held_out;
 
   std::optional<data::Augment> augment;
   std::vector<float> shown;  // what it makes of a batch
