@@ -1,7 +1,7 @@
 #include "train/topology.h"
 
 #include "base/option.h"
-#include "train/trainer.h"
+#include "train/checkpoints.h"
 
 namespace freshet::train {
 namespace {

@@ -23,13 +23,11 @@ std::string CachePath(const TrainOptions& options) {
 
 Trainer::State::State(const base::Env& env, const model::Model& model, const optimize::Parameters& parameters,
                       const data::Description& description, const TrainOptions& options)
-    : window(description.dense, description.features, options.shuffle ? options.shuffle_window_bytes : 0),
-      strata(options.seed),
+    : Standing(model, description, options.shuffle ? options.shuffle_window_bytes : 0),
       watch(env.clock, options.stop, options.progress, options.checkpoint_seconds),
-      held_out(env, options.hold_out, model, parameters, description),
-      seen(SumsFor(model, description)),
-      progressive(seen),
       cache(env.files, CachePath(options), options.scratch_directory),
+      strata(options.seed),
+      held_out(env, options.hold_out, model, parameters, description),
       early(options.patience, model, memory) {}
 
 Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model& model,
@@ -64,7 +62,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(optimizer_.Follow(parameters_));
   TRY(ChooseStrategy());
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
-  TRY(LoadCheckpoint());
+  TRY(Resume());
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
   s.watch.Start();
@@ -78,7 +76,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
       s.watch.BeginLap();
       TRY(Epoch(*rows.value()));
       TRY(Join());
-      s.report.seconds += s.watch.Lap();
+      s.seconds += s.watch.Lap();
       s.learned = true;
     }
     s.report.epochs = s.epoch + 1;
@@ -113,7 +111,22 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   s.report.held_out_losses = s.early.record().losses;
   if (options_.rated != nullptr && resumed) TRY(CollectRated(source));
   s.report.progressive = s.progressive;
+  s.report.rows = s.rows;
+  s.report.seconds = s.seconds;
   return std::move(s.report);
+}
+
+// Goes on from the checkpoint, if there is one.
+Result<void> Trainer::Resume() {
+  State& s = *state_;
+  if (options_.checkpoint_path.empty()) return {};
+  s.checkpoints.emplace(env_, Checkpoints::Options{options_.checkpoint_path, options_.fingerprint, options_.inputs},
+                        Checkpoints::World{model_, parameters_, optimizer_, description_, *strategy_});
+  if (!TRY(s.checkpoints->Load(s, s.early))) return {};
+  SetProgress(s.progress);
+  s.report.epochs = s.epoch;
+  if (s.cached) s.cache.Reopen();
+  return {};
 }
 
 // The first epoch reads the source itself, later ones the cache, which is written on the way if there will be any.
@@ -185,10 +198,10 @@ Result<void> Trainer::EpochInOrder(data::RowSource& source) {
   data::PrefetchStats stats;
   TRY(DriveFor(env_, model_, source, work, options_.prefetch, &stats));
   if (stats.blocks > 0) s.report.wait_seconds = s.report.wait_seconds.value_or(0) + base::Seconds(stats.waited);
-  const std::uint64_t rows = s.report.rows;
+  const std::uint64_t rows = s.rows;
   const double progress = ProgressAt(source, s.position);
   TRY(TrainWindow(progress, true));
-  if (s.report.rows > rows) Show(progress);
+  if (s.rows > rows) Show(progress);
   return {};
 }
 

@@ -12,13 +12,13 @@
 #include "model/model.h"
 #include "model/rated.h"
 #include "strategy/strategy.h"
-#include "train/checkpoint_files.h"
 #include "train/evaluate.h"
 #include "train/held_out.h"
 #include "train/watch.h"
-#include "train/window.h"
 
 namespace freshet::train {
+
+struct Lot;
 
 struct TrainOptions {
   int epochs = 1;
@@ -97,7 +97,6 @@ class Trainer {
 
  private:
   struct State;
-  struct Lot;
   Result<void> Epoch(data::RowSource& source);
   Result<void> EpochInOrder(data::RowSource& source);
   Result<void> EpochShared(data::RowSource& source);
@@ -115,19 +114,11 @@ class Trainer {
   Result<void> Join();
   Result<void> Rebalance(data::RowSource& source);
   Result<void> JoinEvaluation(Evaluation& evaluation);
-  CheckpointFiles Files() const;
-  Result<void> SavePart(std::uint64_t step);
-  Result<void> LoadPart(const data::TensorFile& part);
-  Result<void> LoadOptimizer(const data::TensorFile& file);
-  Result<std::vector<double>> CountTogether();
-  bool Interchangeable() const;
-  int Workers() const;
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
   Result<void> AfterUpdate();
   Result<void> SaveOrStop(base::Clock::Duration now);
-  double ProgressOfLot() const;
   void Show(double fraction);
   void TellIfLate(double fraction);
   bool GoesOn();
@@ -138,8 +129,7 @@ class Trainer {
   Result<void> StopTogether(const Result<void>& mine);
   Result<void> CollectRated(data::RowSource& source);
   Result<void> SaveCheckpoint();
-  Result<void> SaveForAll(const std::vector<double>& seen, std::uint64_t rows);
-  Result<bool> LoadCheckpoint();
+  Result<void> Resume();
   Error Diverged() const;
 
   const base::Env env_;
@@ -151,9 +141,5 @@ class Trainer {
   strategy::Strategy* strategy_ = nullptr;  // while it runs
   std::unique_ptr<State> state_;
 };
-
-// Which sums went by which algorithm (Strategy::algorithms) in the run whose checkpoint this is; "" when there is no
-// such file, or it does not say.
-Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path);
 
 }  // namespace freshet::train

@@ -30,7 +30,7 @@ Result<void> Trainer::EpochStratified(data::RowSource& source) {
       options_.trace->Add("compute", base::Trace::kTraining, begun, ended, {.step = optimizer_.step()});
     const bool squared = model_.loss().name() == "squared";
     s.seen.AddLoss(rows, *loss, squared ? 2 * *loss : 0);
-    s.report.rows += rows;
+    s.rows += rows;
     if (!std::isfinite(s.seen.total_loss())) return Diverged();
     return {};
   };

@@ -19,7 +19,7 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
   };
   std::vector<Local> locals(static_cast<std::size_t>(env_.executor.width()));
   for (Local& local : locals) local.optimizer = optimizer_.Sibling();
-  base::Mutex mutex;  // guards s.seen, s.report, the steps of optimizer_ and the call of AfterBlock
+  base::Mutex mutex;  // guards s.seen, s.rows, s.report, the steps of optimizer_ and the call of AfterBlock
   const auto prepare = [&](data::Rows& rows) -> Result<void> {
     TRY(PrepareBlock(rows));
     if (parameters_.rows(0) >= kSharedWeights) return {};
@@ -49,7 +49,7 @@ Result<void> Trainer::EpochShared(data::RowSource& source) {
     s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
     s.report.shared = true;
     s.seen.Add(batch, local.scores, loss);
-    s.report.rows += batch.rows;
+    s.rows += batch.rows;
     if (!std::isfinite(s.seen.total_loss())) return Diverged();
     return AfterBlock(source, rows.end);
   };

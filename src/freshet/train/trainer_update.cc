@@ -80,7 +80,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
     s.watch.WantRows();
     if (loss) {
       if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
-      s.report.rows += mine.rows;
+      s.rows += mine.rows;
       s.lot.done += piece.rows;
       if (!std::isfinite(s.seen.total_loss())) return Diverged();
     }

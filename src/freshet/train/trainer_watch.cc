@@ -16,15 +16,8 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
 
 Result<void> Trainer::AfterUpdate() {
   const Watch& watch = state_->watch;
-  if (watch.TellingIsDue(watch.rows_wanted())) Show(ProgressOfLot());
+  if (watch.TellingIsDue(watch.rows_wanted())) Show(state_->lot.progress());
   return SaveOrStop(watch.rows_wanted());
-}
-
-// How far training has come in the midst of a lot.
-double Trainer::ProgressOfLot() const {
-  const Lot& lot = state_->lot;
-  const double share = lot.due == 0 ? 1 : static_cast<double>(lot.done) / static_cast<double>(lot.due);
-  return lot.from + share * (lot.to - lot.from);
 }
 
 // What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
@@ -39,7 +32,7 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   Ask(now);
   const bool stop = strategy_->stop_agreed();
   if (!options_.checkpoint_path.empty() && (stop || strategy_->save_agreed())) {
-    s.report.seconds += s.watch.Lap();
+    s.seconds += s.watch.Lap();
     CountRead();
     TRY(SaveCheckpoint());
     strategy_->Forget();
@@ -49,13 +42,22 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   return {};
 }
 
+Result<void> Trainer::SaveCheckpoint() {
+  State& s = *state_;
+  const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
+  s.cached = s.cache.rows() != nullptr;
+  TRY(s.checkpoints->Save(s, s.early, *s.source));
+  s.watch.Saved();
+  return {};
+}
+
 // `fraction` is of the whole training.
 void Trainer::Show(double fraction) {
   State& s = *state_;
   Progress progress;
   progress.epoch = s.epoch;
   progress.epochs = options_.epochs;
-  progress.rows = s.report.rows;
+  progress.rows = s.rows;
   progress.mean_loss = s.seen.loss();
   progress.error_rate = s.seen.error_rate();
   progress.rmse = s.seen.rmse();
@@ -67,7 +69,7 @@ void Trainer::Show(double fraction) {
 
 // Asked within a long update: goes on unless somebody wants us to stop, and tells the world meanwhile.
 bool Trainer::GoesOn() {
-  TellIfLate(ProgressOfLot());
+  TellIfLate(state_->lot.progress());
   return !state_->watch.stopping();
 }
 
@@ -77,7 +79,7 @@ void Trainer::TellIfLate(double fraction) {
 
 Error Trainer::Stopped() const {
   const std::string& path = options_.checkpoint_path;
-  return {Code::kStopped, Str("stopped after ", state_->report.rows, " rows",
+  return {Code::kStopped, Str("stopped after ", state_->rows, " rows",
                               path.empty() || !env_.files.Exists(path) ? "" : Str("; checkpoint written to ", path))};
 }
 
