@@ -36,40 +36,38 @@ std::int64_t Deployment::Now() const {
   return std::chrono::duration_cast<std::chrono::seconds>(env_.clock.Wall()).count();
 }
 
-void Deployment::CommitAndAnswer(std::vector<Learn>& learns) {
+void Deployment::CommitAndAnswer(std::vector<Request>& requests) {
   fresh_.width = model_->config().dense ? model_->config().features : 0;
   fresh_.ClearRows();
   fresh_slips_.clear();
   fresh_sequences_.clear();
   fresh_begin_ = 0;
-  for (Learn& learn : learns) AddClasses(learn);
+  for (Request& request : requests) AddClasses(request);
   AppendUnloggedNames();
-  for (Learn& learn : learns) Accept(learn);
+  for (Request& request : requests) Accept(request);
   auto committed = log_->Commit();
   if (!committed.ok()) {
     Problem(committed.error());
-    for (auto learn = learns.rbegin(); learn != learns.rend(); ++learn) TakeBack(*learn);
-    for (Learn& learn : learns)
-      if (learn.done) learn.done(committed.error());
+    for (auto request = requests.rbegin(); request != requests.rend(); ++request) TakeBack(*request);
+    for (Request& request : requests)
+      if (request.done) request.done(committed.error());
     fresh_.ClearRows();
   } else {
     NamesAreLogged();
     ProblemIsOver();
     data_->ids().Trim();
-    for (Learn& learn : learns) {
-      for (const std::string& id : learn.answered) data_->pending().Answer(*learn.owner, id);
-      learn.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
-      if (learn.done) learn.done(learn.error ? Result<LearnReply>(*learn.error) : Result<LearnReply>(learn.reply));
+    for (Request& request : requests) {
+      for (const std::string& id : request.answered) data_->pending().Answer(*request.owner, id);
+      request.reply.durable = options_.journal.durability == Durability::kAlways && journal_ != nullptr;
+      if (request.done)
+        request.done(request.error ? Result<LearnReply>(*request.error) : Result<LearnReply>(request.reply));
       const base::Lock lock(stats_mutex_);
-      stats_.duplicates += learn.reply.duplicates;
-      if (learn.kind == Learn::Kind::kPrediction) stats_.predictions_noted += learn.rows.size();
+      stats_.duplicates += request.reply.duplicates;
+      if (request.kind == Request::Kind::kPrediction) stats_.predictions_noted += request.rows.size();
     }
   }
   KeepPredictions();
-  std::uint64_t rows = 0;
-  for (const Learn& learn : learns)
-    if (learn.kind != Learn::Kind::kFeedback) rows += learn.rows.size();
-  waiting_rows_ -= rows;
+  inbox_.Written();
 }
 
 // Learns what was taken into the log, a piece at a time until the round has taken long enough. True when nothing is
@@ -178,42 +176,15 @@ Situation Deployment::SituationNow() const {
   return situation;
 }
 
-// The requests of a round: one, or as many as are small together.
-std::vector<Deployment::Learn> Deployment::TakeRequests() {
-  constexpr std::uint64_t kMostRows = 8192, kMostBytes = 16 << 20;
-  std::vector<Learn> taken;
-  std::uint64_t rows = 0, bytes = 0;
-  const base::Lock lock(inbox_mutex_);
-  while (!learns_.empty()) {
-    const Learn& next = learns_.front();
-    rows += next.rows.size() + next.labels.size();
-    bytes += sizeof(float) * (next.rows.dense.size() + 2 * next.rows.indices.size());
-    if (!taken.empty() && (rows > kMostRows || bytes > kMostBytes)) break;
-    taken.push_back(std::move(learns_.front()));
-    learns_.pop_front();
-    ++learns_taken_;
-  }
-  return taken;
-}
-
-// Commands whose turn has come: every request posted before them was taken.
-std::vector<Deployment::Command> Deployment::TakeCommands() {
-  std::vector<Command> taken;
-  const base::Lock lock(inbox_mutex_);
-  for (; !commands_.empty() && commands_.front().first <= learns_taken_; commands_.pop_front())
-    taken.push_back(std::move(commands_.front().second));
-  return taken;
-}
-
 bool Deployment::Turn() {
-  std::vector<Learn> learns;
+  std::vector<Request> requests;
   const bool rest = fresh_begin_ < fresh_.size();  // of the round before: nothing may come in between
-  if (!rest) learns = TakeRequests();
-  if (!learns.empty()) CommitAndAnswer(learns);
-  bool busy = rest || !learns.empty();
+  if (!rest) requests = inbox_.TakeRequests();
+  if (!requests.empty()) CommitAndAnswer(requests);
+  bool busy = rest || !requests.empty();
   if (LearnFresh()) {  // records that follow find everything before them learned
-    const std::vector<Command> commands = TakeCommands();
-    for (const Command& command : commands) command();
+    const std::vector<Inbox::Command> commands = inbox_.TakeCommands();
+    for (const Inbox::Command& command : commands) command();
     const bool finished = job_ != nullptr && job_->done.load(std::memory_order_acquire) && FinishJob();
     if (!starting_) Decide();
     const bool started = GoOnStarting();
@@ -243,7 +214,7 @@ void Deployment::Sync() {
     auto synced = journal->Sync();
     if (synced.ok()) continue;
     Problem(synced.error());
-    PostCommand([this, journal] {  // it need not wait for the next record
+    inbox_.Post([this, journal] {  // it need not wait for the next record
       auto repaired = journal->Repair();
       if (repaired.ok())
         ProblemIsOver();

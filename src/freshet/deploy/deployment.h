@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "deploy/class_quality.h"
 #include "deploy/data_manager.h"
 #include "deploy/drift/drift.h"
+#include "deploy/inbox.h"
 #include "deploy/log/journal.h"
 #include "deploy/model_manager.h"
 #include "deploy/quality.h"
@@ -72,20 +72,12 @@ struct DeploymentOptions {
   std::uint64_t seed = 1;
 };
 
-// What became of observations that were posted.
-struct LearnReply {
-  std::uint64_t accepted = 0, duplicates = 0, expired = 0;
-  std::uint64_t last_sequence = 0;  // of those accepted
-  bool durable = false;             // on the disk already
-};
-
 // Observations that leave the history with a roll-back: those of any of the three.
 struct Discard {
   Ranges sequences = {};
   std::optional<std::pair<std::int64_t, std::int64_t>> times = {};  // seconds since 1970, both ends included
   std::vector<std::string> ids = {};                                // the client's
 };
-using LearnDone = std::function<void(Result<LearnReply>)>;
 using Done = std::function<void(Result<std::string>)>;  // the string is a JSON object
 
 // Numbers for people and dashboards.
@@ -197,9 +189,7 @@ class Deployment {
   std::vector<Chronicle::Point> chronicle() const;
 
  private:
-  struct Learn;
   struct Job;
-  using Command = std::function<void()>;
   Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory, Doors doors);
 
   // deployment_open.cc: starting and recovering
@@ -215,20 +205,18 @@ class Deployment {
   Result<void> LoadVitals(std::uint64_t version, const std::string& json);
 
   // deployment_accept.cc: what comes in
-  void Accept(Learn& learn);
-  void AcceptRow(Learn& learn, std::size_t row);
+  void Accept(Request& request);
+  void AcceptRow(Request& request, std::size_t row);
   void AppendUnloggedNames();
   void NamesAreLogged();
-  void AcceptFeedback(Learn& learn);
-  Result<std::string> OwnerOf(const Learn& feedback) const;
+  void AcceptFeedback(Request& request);
+  Result<std::string> OwnerOf(const Request& feedback) const;
   bool WasLabelled(const std::string& id) const;
   void KeepPredictions();
-  void TakeBack(Learn& learn);
+  void TakeBack(Request& request);
 
   // deployment.cc: the writer's round
-  std::vector<Learn> TakeRequests();
-  std::vector<Command> TakeCommands();
-  void CommitAndAnswer(std::vector<Learn>& learns);
+  void CommitAndAnswer(std::vector<Request>& requests);
   bool LearnFresh();
   Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
   void Decide();
@@ -267,7 +255,7 @@ class Deployment {
   // deployment_classes.cc: labels that become classes, and versions from before they did
   Result<void> UseModel(std::unique_ptr<model::Model> model);
   Result<void> CheckNewClasses();
-  void AddClasses(Learn& learn);
+  void AddClasses(Request& request);
   Result<void> AddClass(const std::string& name);
   Result<void> ApplyClass(const std::string& json);
   Result<void> MeetLabel(float label);
@@ -286,8 +274,6 @@ class Deployment {
   Result<std::uint64_t> Relearn(State& state, std::uint64_t from, std::uint64_t to, const Ranges& discard) const;
 
   // deployment_jobs.cc: iterations and versions
-  void PostRequest(Learn learn);
-  void PostCommand(Command command);
   void PostJob();
   void RunJob(Job& job);
   Result<WorkReport> Train(Job& job);
@@ -365,15 +351,9 @@ class Deployment {
   std::string payload_;
 
   std::atomic<double> load_rate_{0}, load_p99_{0};
-  std::atomic<std::uint64_t> waiting_rows_{0};
   std::atomic<std::int64_t> saving_{0};  // nanoseconds that the last version took to write
 
-  base::Mutex inbox_mutex_;
-  std::deque<Learn> learns_ GUARDED_BY(inbox_mutex_);
-  std::uint64_t learns_posted_ GUARDED_BY(inbox_mutex_) = 0;
-  std::uint64_t learns_taken_ GUARDED_BY(inbox_mutex_) = 0;
-  std::deque<std::pair<std::uint64_t, Command>> commands_
-      GUARDED_BY(inbox_mutex_);  // each after so many of the requests
+  Inbox inbox_;
 
   mutable base::Mutex stats_mutex_;
   Stats stats_ GUARDED_BY(stats_mutex_);

@@ -41,105 +41,86 @@ std::string RowId(const std::string& id, std::size_t row, std::size_t rows) {
 
 }  // namespace
 
-void Deployment::PostRequest(Learn learn) {
-  {
-    const base::Lock lock(inbox_mutex_);
-    learns_.push_back(std::move(learn));
-    ++learns_posted_;
-  }
-  doors_.writer->Ring();
-}
-
 void Deployment::PostLearn(data::Rows rows, std::vector<data::NewName> names, std::vector<std::string> ids,
                            LearnDone done, std::vector<data::NewLabel> new_labels) {
-  const std::size_t count = rows.size();
-  if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1) {
-    done(Error{Code::kBusy, "too many observations are waiting to be written; send them again in a moment"});
-    return;
-  }
-  waiting_rows_ += count;
-  Learn learn;
-  learn.rows = std::move(rows);
-  learn.names = std::move(names);
-  learn.ids = std::move(ids);
-  learn.new_labels = std::move(new_labels);
-  learn.done = std::move(done);
-  PostRequest(std::move(learn));
+  Request request;
+  request.rows = std::move(rows);
+  request.names = std::move(names);
+  request.ids = std::move(ids);
+  request.new_labels = std::move(new_labels);
+  request.done = std::move(done);
+  inbox_.Post(std::move(request));
 }
 
 void Deployment::PostFeedback(std::string id, std::vector<float> labels, LearnDone done,
                               std::optional<std::string> owner, std::vector<data::NewLabel> new_labels) {
-  Learn learn;
-  learn.new_labels = std::move(new_labels);
-  learn.kind = Learn::Kind::kFeedback;
-  learn.id = std::move(id);
-  learn.labels = std::move(labels);
-  learn.owner = std::move(owner);
-  learn.done = std::move(done);
-  PostRequest(std::move(learn));
+  Request request;
+  request.new_labels = std::move(new_labels);
+  request.kind = Request::Kind::kFeedback;
+  request.id = std::move(id);
+  request.labels = std::move(labels);
+  request.owner = std::move(owner);
+  request.done = std::move(done);
+  inbox_.Post(std::move(request));
 }
 
 void Deployment::PostPrediction(std::string id, data::Rows rows, std::vector<data::NewName> names,
                                 std::vector<float> scores, std::string owner) {
-  const std::size_t count = rows.size();
-  if (waiting_rows_.load(std::memory_order_relaxed) + count > options_.most_waiting + 1)
-    return;  // feedback will miss it
-  waiting_rows_ += count;
-  Learn learn;
-  learn.kind = Learn::Kind::kPrediction;
-  learn.id = std::move(id);
-  learn.rows = std::move(rows);
-  learn.names = std::move(names);
-  learn.scores = std::move(scores);
-  learn.owner = std::move(owner);
-  PostRequest(std::move(learn));
+  Request request;
+  request.kind = Request::Kind::kPrediction;
+  request.id = std::move(id);
+  request.rows = std::move(rows);
+  request.names = std::move(names);
+  request.scores = std::move(scores);
+  request.owner = std::move(owner);
+  inbox_.Post(std::move(request));
 }
 
 // Writes one row into the waiting part of the log and, if it is to be learned, among the fresh ones.
-void Deployment::AcceptRow(Learn& learn, std::size_t row) {
-  const bool prediction = learn.kind == Learn::Kind::kPrediction;
+void Deployment::AcceptRow(Request& request, std::size_t row) {
+  const bool prediction = request.kind == Request::Kind::kPrediction;
   Slip slip;
   if (prediction) {
-    slip.id = RowId(learn.id, row, learn.rows.size());
-    slip.owner = *learn.owner;
-  } else if (!learn.ids.empty()) {
-    slip.id = learn.ids[row];
+    slip.id = RowId(request.id, row, request.rows.size());
+    slip.owner = *request.owner;
+  } else if (!request.ids.empty()) {
+    slip.id = request.ids[row];
   }
   const std::uint64_t hash = prediction || slip.id.empty() ? 0 : IdWindow::HashOf(slip.id);
   if (hash != 0) {
     if (data_->ids().Has(hash) || WasLabelled(slip.id)) {
-      ++learn.reply.duplicates;
+      ++request.reply.duplicates;
       return;
     }
     data_->ids().Add(hash);
-    ++learn.ids_added;
+    ++request.ids_added;
   }
-  slip.time = learn.rows.times.empty() || prediction ? Now() : learn.rows.times[row];
+  slip.time = request.rows.times.empty() || prediction ? Now() : request.rows.times[row];
   if (prediction) {
-    const std::size_t k = learn.scores.size() / learn.rows.size();  // of the model that made them
-    slip.scores.assign(learn.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
-                       learn.scores.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
+    const std::size_t k = request.scores.size() / request.rows.size();  // of the model that made them
+    slip.scores.assign(request.scores.begin() + static_cast<std::ptrdiff_t>(row * k),
+                       request.scores.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
   }
-  if (!learn.names.empty()) {
-    const std::uint32_t begin = learn.rows.offsets[row], end = learn.rows.offsets[row + 1];
-    auto name = std::lower_bound(learn.names.begin(), learn.names.end(), begin,
+  if (!request.names.empty()) {
+    const std::uint32_t begin = request.rows.offsets[row], end = request.rows.offsets[row + 1];
+    auto name = std::lower_bound(request.names.begin(), request.names.end(), begin,
                                  [](const data::NewName& n, std::uint32_t entry) { return n.entry < entry; });
-    for (; name != learn.names.end() && name->entry < end; ++name) {
-      if (!prediction) data::AddNames({&*name, 1}, models_->description(), learn.rows);
+    for (; name != request.names.end() && name->entry < end; ++name) {
+      if (!prediction) data::AddNames({&*name, 1}, models_->description(), request.rows);
       slip.names.push_back({name->entry - begin, name->space, name->name});
     }
   }
   payload_.clear();
-  PackRow(learn.rows.batch(), row, slip, payload_);
+  PackRow(request.rows.batch(), row, slip, payload_);
   if (prediction) {
     if (pending_log_ != nullptr) pending_log_->Append(RecordKind::kPrediction, payload_, 0, slip.time);
     data_->pending().Add(std::move(slip.owner), std::move(slip.id), slip.time, payload_);
     return;
   }
-  learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
-  ++learn.reply.accepted;
+  request.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
+  ++request.reply.accepted;
   CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
-  fresh_sequences_.push_back(learn.reply.last_sequence);
+  fresh_sequences_.push_back(request.reply.last_sequence);
 }
 
 // Names in the dictionaries that no record holds yet, since the one that brought them could not be written, come before
@@ -171,7 +152,7 @@ bool Deployment::WasLabelled(const std::string& id) const {
 }
 
 // Whose rows a feedback is about.
-Result<std::string> Deployment::OwnerOf(const Learn& feedback) const {
+Result<std::string> Deployment::OwnerOf(const Request& feedback) const {
   if (feedback.owner) return *feedback.owner;
   std::set<std::string> owners;
   for (std::size_t r = 0; r < feedback.labels.size(); ++r)
@@ -184,70 +165,70 @@ Result<std::string> Deployment::OwnerOf(const Learn& feedback) const {
 }
 
 // Turns the labels of a feedback into observations of the rows that were predicted.
-void Deployment::AcceptFeedback(Learn& learn) {
-  auto owner = OwnerOf(learn);
+void Deployment::AcceptFeedback(Request& request) {
+  auto owner = OwnerOf(request);
   if (!owner.ok()) {
-    learn.error = owner.error();
+    request.error = owner.error();
     return;
   }
-  learn.owner = std::move(owner).value();
-  const std::size_t count = learn.labels.size();
-  learn.rows.width = model_->config().dense ? model_->config().features : 0;
-  learn.rows.ClearRows();
+  request.owner = std::move(owner).value();
+  const std::size_t count = request.labels.size();
+  request.rows.width = model_->config().dense ? model_->config().features : 0;
+  request.rows.ClearRows();
   const auto answer = [&](std::uint64_t duplicates, std::uint64_t expired) {
-    learn.reply.duplicates += duplicates;
-    learn.reply.expired += expired;
+    request.reply.duplicates += duplicates;
+    request.reply.expired += expired;
   };
   for (std::size_t r = 0; r < count; ++r) {
-    const std::string id = RowId(learn.id, r, count);
-    const std::uint64_t hash = IdWindow::HashOf(*learn.owner, id);
+    const std::string id = RowId(request.id, r, count);
+    const std::uint64_t hash = IdWindow::HashOf(*request.owner, id);
     if (data_->ids().Has(hash) || data_->ids().Has(IdWindow::HashOf(id))) {
       answer(1, 0);
       continue;
     }
-    const std::string* const packed = data_->pending().Find(*learn.owner, id, Now());
+    const std::string* const packed = data_->pending().Find(*request.owner, id, Now());
     if (packed == nullptr) {
       answer(0, 1);
       continue;
     }
     data::Rows one;
-    one.width = learn.rows.width;
+    one.width = request.rows.width;
     one.ClearRows();
     Slip slip;
     if (!UnpackRow(*packed, one, slip).ok()) {
       answer(0, 1);
       continue;
     }
-    one.labels[0] = learn.labels[r];
+    one.labels[0] = request.labels[r];
     data::AddNames(slip.names, models_->description(), one);
     slip.time = Now();
     payload_.clear();
     PackRow(one.batch(), 0, slip, payload_);
     data_->ids().Add(hash);
-    ++learn.ids_added;
-    learn.answered.push_back(id);
-    learn.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
-    ++learn.reply.accepted;
+    ++request.ids_added;
+    request.answered.push_back(id);
+    request.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
+    ++request.reply.accepted;
     CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
-    fresh_sequences_.push_back(learn.reply.last_sequence);
+    fresh_sequences_.push_back(request.reply.last_sequence);
   }
 }
 
-void Deployment::Accept(Learn& learn) {
-  if (learn.error) return;
-  if (learn.kind == Learn::Kind::kFeedback) return AcceptFeedback(learn);
-  auto fits = CheckIndices(*model_, learn.rows.batch());
-  if (fits.ok()) fits = CheckSizes(learn.rows.batch(), learn.names, learn.ids);
+void Deployment::Accept(Request& request) {
+  if (request.error) return;
+  if (request.kind == Request::Kind::kFeedback) return AcceptFeedback(request);
+  auto fits = CheckIndices(*model_, request.rows.batch());
+  if (fits.ok()) fits = CheckSizes(request.rows.batch(), request.names, request.ids);
   if (!fits.ok()) {
-    learn.error = fits.error();
+    request.error = fits.error();
     return;
   }
-  for (std::size_t r = 0; r < learn.rows.size(); ++r) AcceptRow(learn, r);
+  for (std::size_t r = 0; r < request.rows.size(); ++r) AcceptRow(request, r);
 }
 
 // The log could not take it: as if it had never come.
-void Deployment::TakeBack(Learn& learn) {
-  for (; learn.ids_added > 0; --learn.ids_added) data_->ids().RemoveNewest();
+void Deployment::TakeBack(Request& request) {
+  for (; request.ids_added > 0; --request.ids_added) data_->ids().RemoveNewest();
 }
 
 // A prediction that cannot be written waits in memory alone: a restart forgets it.

@@ -26,24 +26,24 @@ Result<void> Deployment::CheckNewClasses() {
 }
 
 // Each is a record of its own, before those of the rows that brought it: they hold its number.
-void Deployment::AddClasses(Learn& learn) {
-  for (const data::NewLabel& fresh : learn.new_labels) {
+void Deployment::AddClasses(Request& request) {
+  for (const data::NewLabel& fresh : request.new_labels) {
     const data::Labels& labels = models_->description().labels;
     if (labels.Map(fresh.name) == data::Labels::kUnknown) {
       if (labels.names.size() >= most_classes_) {
-        learn.error = Error{Code::kBadInput, Str("row ", fresh.row, ": label ", Quoted(fresh.name), ", expected ",
-                                                 labels.Expected(), "; there is no room for more new classes than ",
-                                                 options_.new_classes, " (", Option("new-classes"), ")")};
+        request.error = Error{Code::kBadInput, Str("row ", fresh.row, ": label ", Quoted(fresh.name), ", expected ",
+                                                   labels.Expected(), "; there is no room for more new classes than ",
+                                                   options_.new_classes, " (", Option("new-classes"), ")")};
         return;
       }
       if (auto added = AddClass(fresh.name); !added.ok()) {
         Problem(added.error());
-        learn.error = added.error();
+        request.error = added.error();
         return;
       }
     }
     const float label = labels.Map(fresh.name);
-    (learn.kind == Learn::Kind::kFeedback ? learn.labels[fresh.row] : learn.rows.labels[fresh.row]) = label;
+    (request.kind == Request::Kind::kFeedback ? request.labels[fresh.row] : request.rows.labels[fresh.row]) = label;
   }
 }
 

@@ -150,12 +150,12 @@ Result<void> Deployment::ApplyDeploy(std::uint64_t sequence, const std::string& 
 void Deployment::PostDeploy(model::TrainedModel trained, bool relearn, Done done) {
   if (journal_ == nullptr) return done(Error{Code::kInvalid, "a model file needs a directory to be kept in"});
   auto shared = std::make_shared<model::TrainedModel>(std::move(trained));
-  PostCommand([this, shared, relearn, done = std::move(done)] {
+  inbox_.Post([this, shared, relearn, done = std::move(done)] {
     if (auto may = MayDeploy(*shared->model, shared->description); !may.ok()) return done(may.error());
     background_.Post([this, shared, relearn, done] {
       auto file = KeepDeployed(*shared->model, *shared);
       if (!file.ok()) return done(file.error());
-      PostCommand([this, shared, file = file.value(), relearn, done] {
+      inbox_.Post([this, shared, file = file.value(), relearn, done] {
         auto may = MayDeploy(*shared->model, shared->description);  // a class may have come meanwhile
         auto deployed = may.ok() ? Deploy(file, *shared, relearn) : may.error();
         if (!deployed.ok()) return done(deployed.error());

@@ -210,16 +210,8 @@ Result<void> Deployment::KeepVitals(const VersionInfo& info, const std::string& 
   return {};
 }
 
-void Deployment::PostCommand(Command command) {
-  {
-    const base::Lock lock(inbox_mutex_);
-    commands_.emplace_back(learns_posted_, std::move(command));
-  }
-  doors_.writer->Ring();
-}
-
 void Deployment::PostIterate(Done done) {
-  PostCommand([this, done = std::move(done)] {
+  inbox_.Post([this, done = std::move(done)] {
     if (options_.method == Method::kContinuous) {
       scheduler_.Ask();
     } else if (options_.method == Method::kVelox) {
@@ -233,7 +225,7 @@ void Deployment::PostIterate(Done done) {
 }
 
 void Deployment::PostPin(std::uint64_t version, bool pinned, Done done) {
-  PostCommand([this, version, pinned, done = std::move(done)] {
+  inbox_.Post([this, version, pinned, done = std::move(done)] {
     if (versions_ == nullptr || !versions_->Find(version))
       return done(
           Error{Code::kNotFound, Str("version ", version, " is not kept; GET …/versions lists those that are")});
@@ -246,7 +238,7 @@ void Deployment::PostPin(std::uint64_t version, bool pinned, Done done) {
 }
 
 void Deployment::PostDataset(std::vector<std::string> paths, Done done, Met met) {
-  PostCommand([this, paths = std::move(paths), done = std::move(done), met]() mutable {
+  inbox_.Post([this, paths = std::move(paths), done = std::move(done), met]() mutable {
     if (journal_ == nullptr) return done(Error{Code::kInvalid, "data sets need a directory to keep them in"});
     Import(std::move(paths), met, std::move(done));
   });
@@ -319,7 +311,7 @@ void Deployment::Import(std::vector<std::string> paths, Met met, Done done) {
   };
   background_.Post([this, read, adopt, refuse] {
     if (auto result = read(); !result.ok()) return refuse(result.error());
-    PostCommand(adopt);
+    inbox_.Post(adopt);
   });
 }
 

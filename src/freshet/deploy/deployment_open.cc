@@ -18,7 +18,8 @@ Deployment::Deployment(const base::Env& env, DeploymentOptions options, Runtime&
              doors.trainer != nullptr ? doors.trainer : &own_bell_},
       own_bell_(env.clock),
       background_(*doors_.trainer),
-      scheduler_(options_.schedule) {}
+      scheduler_(options_.schedule),
+      inbox_(options_.most_waiting, *doors_.writer) {}
 
 Deployment::~Deployment() = default;
 

@@ -27,26 +27,6 @@ inline Result<std::uint64_t> TargetOf(const Record& record) {
   return Error{Code::kCorrupt, Str("record ", record.sequence, " (", Name(record.kind), ") names no version")};
 }
 
-// Rows that were posted: to be learned, to be noted as predicted, or the labels of such.
-struct Deployment::Learn {
-  enum class Kind { kObservations, kFeedback, kPrediction } kind = Kind::kObservations;
-  data::Rows rows;
-  std::vector<data::NewName> names;  // by entry, ascending
-  std::vector<std::string> ids;      // of the rows, or none
-  std::string id;                    // of the request: feedback, prediction
-  std::optional<std::string> owner;  // of the predicted rows; none: whoever holds the id of a feedback
-  std::vector<float> labels;         // feedback
-  std::vector<data::NewLabel> new_labels;
-  std::vector<float> scores;  // prediction
-  LearnDone done;
-
-  // While it is being written.
-  LearnReply reply;
-  std::optional<Error> error;
-  std::size_t ids_added = 0;
-  std::vector<std::string> answered;  // feedback: ids of the owner's predictions that got their labels
-};
-
 // A training iteration on its way, or a retraining.
 struct Deployment::Job {
   const model::Model* model = nullptr;

@@ -50,7 +50,7 @@ Result<Found> Find(const RecordLog& log, const Discard& discard) {
 
 void Deployment::PostRollBack(std::uint64_t version, Discard discard, bool relearn, Done done) {
   if (!discard.times && discard.ids.empty())
-    return PostCommand([this, version, sequences = std::move(discard.sequences), relearn, done = std::move(done)] {
+    return inbox_.Post([this, version, sequences = std::move(discard.sequences), relearn, done = std::move(done)] {
       RollBackTo(version, sequences, relearn, done);
     });
   // The whole journal is read: not by the writer, for whom others wait.
@@ -58,7 +58,7 @@ void Deployment::PostRollBack(std::uint64_t version, Discard discard, bool relea
     auto found = Find(*log_, discard);
     if (!found.ok()) return done(found.error());
     discard.sequences.Add(found.value().sequences);
-    PostCommand([this, version, sequences = std::move(discard.sequences), relearn, done = std::move(done),
+    inbox_.Post([this, version, sequences = std::move(discard.sequences), relearn, done = std::move(done),
                  observations = found.value().observations] {
       RollBackTo(version, sequences, relearn, [&](Result<std::string> result) {
         if (!result.ok()) return done(std::move(result));
