@@ -230,8 +230,20 @@ void Deployment::Settle() {
   while (Turn() || background_.RunOne()) continue;
 }
 
+// What training waits for, in words.
+std::string Deployment::SchedulerText() const {
+  if (options_.method == Method::kContinuous) return scheduler_.StateText();
+  if (options_.method != Method::kVelox) return Str("method ", Name(options_.method), " runs no iterations");
+  if (job_ != nullptr) return "retraining";
+  if (options_.retrain_rows > 0)
+    return Str("waiting for data: ", since_retraining_, " of ", options_.retrain_rows,
+               " rows have come since the last retraining");
+  if (options_.retrain_error > 0) return "waiting for the error to rise";
+  return "waiting to be asked to retrain";
+}
+
 void Deployment::UpdateStats() {
-  NameClasses();
+  appraisal_.NameClasses(models_->description().labels);
   const std::uint64_t bytes = journal_ != nullptr ? journal_->bytes() : 0;
   const base::Lock lock(stats_mutex_);
   stats_.observations = data_->end();
@@ -254,6 +266,26 @@ void Deployment::UpdateStats() {
   stats_.converged = scheduler_.converged();
   stats_.iterations = iterations_;
   stats_.scheduler = SchedulerText();
+}
+
+// Where it serves: notes down how it is doing, once in a while.
+void Deployment::Remember(std::int64_t time) {
+  if (doors_.readers == 0 || !appraisal_.Due(time)) return;
+  Chronicle::Point point;
+  point.time = time;
+  point.rows = quality_.rows;
+  point.errors = quality_.sum;
+  point.recent = quality_.recent;
+  point.observations = data_->end();
+  point.iterations = iterations_;
+  if (versions_ != nullptr)
+    if (const auto kept = versions_->list(); !kept.empty()) point.kept = kept.back().id;
+  {
+    const base::Lock lock(stats_mutex_);
+    point.drifts = stats_.drifts;
+    point.roll_backs = stats_.roll_backs;
+  }
+  appraisal_.Mark(point);
 }
 
 Stats Deployment::stats() const {

@@ -11,8 +11,7 @@
 #include "base/env.h"
 #include "base/jobs.h"
 #include "base/mutex.h"
-#include "deploy/chronicle.h"
-#include "deploy/class_quality.h"
+#include "deploy/appraisal.h"
 #include "deploy/data_manager.h"
 #include "deploy/drift/drift.h"
 #include "deploy/inbox.h"
@@ -184,9 +183,9 @@ class Deployment {
   std::vector<std::uint32_t> SeenBy(std::uint32_t user) const { return seen_.Of(user); }
   Stats stats() const;
   // Of a classifier that serves (readers > 0), by window; of others none. Costs tens of microseconds.
-  std::vector<ClassFigures> class_figures() const;
+  std::vector<ClassFigures> class_figures() const { return appraisal_.figures(); }
   // How it did up to now, oldest first, where it serves.
-  std::vector<Chronicle::Point> chronicle() const;
+  std::vector<Chronicle::Point> chronicle() const { return appraisal_.points(); }
 
  private:
   struct Job;
@@ -221,7 +220,9 @@ class Deployment {
   Result<std::uint64_t> Log(RecordKind kind, const std::string& json);
   void Decide();
   Situation SituationNow() const;
+  std::string SchedulerText() const;
   void UpdateStats();
+  void Remember(std::int64_t time);
   void Problem(const Error& error);
   void ProblemIsOver();
 
@@ -245,12 +246,6 @@ class Deployment {
   Result<void> ApplyDataset(const std::string& json);
   Result<void> AdoptAgain(const std::string& file, std::uint64_t first, std::uint64_t rows);
   void ApplyDrift(const std::string& json);
-
-  // deployment_quality.cc: how good it is, and was
-  void Judge(std::span<const float> scores, float label, std::span<float> deltas, double loss);
-  void NameClasses();
-  void Remember(std::int64_t time);
-  std::string SchedulerText() const;
 
   // deployment_classes.cc: labels that become classes, and versions from before they did
   Result<void> UseModel(std::unique_ptr<model::Model> model);
@@ -358,11 +353,7 @@ class Deployment {
   mutable base::Mutex stats_mutex_;
   Stats stats_ GUARDED_BY(stats_mutex_);
 
-  // Guards what is below: the writer changes it with it and reads it without, which the checker has no word for.
-  mutable base::Mutex judged_mutex_;
-  std::optional<ClassQuality> class_quality_;  // of a classifier that serves
-  std::vector<std::string> class_names_;
-  Chronicle chronicle_;
+  Appraisal appraisal_;
 };
 
 }  // namespace freshet::deploy

@@ -38,8 +38,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Slip> slips) {
   if (!counts) return {};
   const std::size_t k = model_->scores();
   std::vector<float> deltas(k);
-  std::optional<base::Lock> judging;
-  if (class_quality_) judging.emplace(judged_mutex_);
+  base::Lock judging(appraisal_.mutex());
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool foretold = slips[r].scores.size() == k;
     std::span<float> scores = foretold ? std::span(slips[r].scores) : std::span(scores_).subspan(r * k, k);
@@ -55,13 +54,13 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Slip> slips) {
     const bool judged = task_ != data::Labels::Kind::kAuto;
     const double row_loss = judged ? model_->loss().Evaluate(scores, rows.labels[r], deltas) : 0;
     data_->Observe(row_loss);
-    if (class_quality_) Judge(scores, rows.labels[r], deltas, row_loss);
+    appraisal_.Judge(scores, rows.labels[r], deltas, row_loss);
   }
-  judging.reset();
+  judging.unlock();
   if (learns()) learned_ += rows.size();
   since_version_ += rows.size();
   since_retraining_ += rows.size();
-  if (recovering_) Remember(chronicle_.Plausible(slips.back().time, Now()));
+  if (recovering_) Remember(appraisal_.Plausible(slips.back().time, Now()));
   return {};
 }
 

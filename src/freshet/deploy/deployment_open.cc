@@ -36,7 +36,7 @@ Result<void> Deployment::Begin(model::TrainedModel start) {
   task_ = train::TaskOf(*model_, start.description);
   drift_ = TRY(DriftDetector::Make(options_.drift));
   const bool classifies = task_ == data::Labels::Kind::kBinary || task_ == data::Labels::Kind::kClasses;
-  if (classifies && doors_.readers > 0) class_quality_.emplace(model_->loss().name() != "hinge");
+  if (classifies && doors_.readers > 0) appraisal_.CountClasses(model_->loss().name() != "hinge");
   if (options_.directory.empty()) {
     log_ = std::make_unique<MemoryLog>();
   } else {
@@ -199,7 +199,7 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     }
     // Its chronicle is as fine as it was.
     const bool moment = doors_.readers > 0 && applied_ > metrics_from_;
-    if (moment && chronicle_.Due(chronicle_.Plausible(slip.time, Now()))) return learn();
+    if (moment && appraisal_.Due(appraisal_.Plausible(slip.time, Now()))) return learn();
     return {};
   }));
   TRY(learn());
@@ -306,8 +306,7 @@ std::string Deployment::SaveVitals() const {
     const base::Lock lock(stats_mutex_);
     json["totals"] = {stats_.iteration_rows, stats_.given_up, stats_.drifts, stats_.roll_backs};
   }
-  if (class_quality_) json["classes"] = class_quality_->Save();
-  if (!chronicle_.points().empty()) json["chronicle"] = chronicle_.Save();
+  appraisal_.Save(json);
   return json.dump();
 }
 
@@ -346,9 +345,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
       stats_.iteration_rows = totals[0], stats_.given_up = totals[1];
       stats_.drifts = totals[2], stats_.roll_backs = totals[3];
     }
-    // No model is worse for what cannot be read of these: they begin anew.
-    if (class_quality_ && json.contains("classes")) (void)class_quality_->Load(json.at("classes"));
-    if (json.contains("chronicle")) (void)chronicle_.Load(json.at("chronicle").get<std::vector<std::vector<double>>>());
+    appraisal_.Load(json);
     versions_->PinOnly(json.at("pinned").get<std::vector<std::uint64_t>>(), version);
   } catch (const Json::exception& problem) {
     return Error{Code::kCorrupt, Str("the vitals of a version are damaged: ", problem.what())};
