@@ -37,11 +37,8 @@ std::int64_t Deployment::Now() const {
 }
 
 void Deployment::CommitAndAnswer(std::vector<Request>& requests) {
-  fresh_.width = model_->config().dense ? model_->config().features : 0;
-  fresh_.ClearRows();
-  fresh_slips_.clear();
-  fresh_sequences_.clear();
-  fresh_begin_ = 0;
+  const std::size_t width = model_->config().dense ? model_->config().features : 0;
+  fresh_.Clear(width);
   for (Request& request : requests) AddClasses(request);
   AppendUnloggedNames();
   for (Request& request : requests) Accept(request);
@@ -51,7 +48,7 @@ void Deployment::CommitAndAnswer(std::vector<Request>& requests) {
     for (auto request = requests.rbegin(); request != requests.rend(); ++request) TakeBack(*request);
     for (Request& request : requests)
       if (request.done) request.done(committed.error());
-    fresh_.ClearRows();
+    fresh_.Clear(width);
   } else {
     NamesAreLogged();
     ProblemIsOver();
@@ -75,28 +72,14 @@ void Deployment::CommitAndAnswer(std::vector<Request>& requests) {
 bool Deployment::LearnFresh() {
   constexpr std::size_t kPiece = 256;
   constexpr auto kRound = std::chrono::milliseconds(20);
-  const auto learn = [this](data::Rows& rows, std::span<Slip> slips) {
-    if (auto applied = ApplyRows(rows, slips); !applied.ok()) Problem(applied.error());
-  };
-  const std::size_t count = fresh_.size();
-  if (fresh_begin_ == count) return true;
-  if (count <= kPiece) {
-    fresh_begin_ = count;
-    applied_ = log_->next_sequence();
-    learn(fresh_, fresh_slips_);
-    return true;
-  }
+  if (fresh_.empty()) return true;
   const auto until = env_.clock.Now() + kRound;
   do {
-    const std::size_t begin = fresh_begin_, end = std::min(count, begin + kPiece);
-    fresh_piece_.width = fresh_.width;
-    fresh_piece_.ClearRows();
-    for (std::size_t r = begin; r < end; ++r) fresh_piece_.AppendRow(fresh_.batch(), r);
-    fresh_begin_ = end;
-    applied_ = end < count ? fresh_sequences_[end] : log_->next_sequence();
-    learn(fresh_piece_, std::span(fresh_slips_).subspan(begin, end - begin));
-  } while (fresh_begin_ < count && env_.clock.Now() < until);
-  return fresh_begin_ == count;
+    const FreshRows::Piece piece = fresh_.Take(kPiece);
+    applied_ = piece.next > 0 ? piece.next : log_->next_sequence();
+    if (auto applied = ApplyRows(piece.rows, piece.slips); !applied.ok()) Problem(applied.error());
+  } while (!fresh_.empty() && env_.clock.Now() < until);
+  return fresh_.empty();
 }
 
 Result<std::uint64_t> Deployment::Log(RecordKind kind, const std::string& json) {
@@ -178,7 +161,7 @@ Situation Deployment::SituationNow() const {
 
 bool Deployment::Turn() {
   std::vector<Request> requests;
-  const bool rest = fresh_begin_ < fresh_.size();  // of the round before: nothing may come in between
+  const bool rest = !fresh_.empty();  // of the round before: nothing may come in between
   if (!rest) requests = inbox_.TakeRequests();
   if (!requests.empty()) CommitAndAnswer(requests);
   bool busy = rest || !requests.empty();

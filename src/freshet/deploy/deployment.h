@@ -14,6 +14,7 @@
 #include "deploy/appraisal.h"
 #include "deploy/data_manager.h"
 #include "deploy/drift/drift.h"
+#include "deploy/fresh_rows.h"
 #include "deploy/inbox.h"
 #include "deploy/log/journal.h"
 #include "deploy/model_manager.h"
@@ -230,7 +231,7 @@ class Deployment {
   Result<void> ApplyRecord(const Record& record);
   Result<void> ApplyRows(data::Rows& rows, std::span<Slip> slips);
   Result<void> ApplyNames(const Record& record);
-  void EnterName(const data::NewName& name);
+  void EnterName(const data::NewName& name, data::Rows& rows);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
   Result<bool> LoadMade(Job& job, std::uint64_t rows, double loss);
@@ -337,11 +338,7 @@ class Deployment {
   std::optional<Starting> starting_;
   std::shared_ptr<Job> job_;
   base::Clock::Duration last_version_{};
-  // What was taken into the log and is to be learned: rows from fresh_begin_ on, one sequence each.
-  data::Rows fresh_, fresh_piece_;
-  std::vector<Slip> fresh_slips_;
-  std::vector<std::uint64_t> fresh_sequences_;
-  std::size_t fresh_begin_ = 0;
+  FreshRows fresh_;
   std::vector<float> scores_;
   std::string payload_;
 

@@ -119,8 +119,7 @@ void Deployment::AcceptRow(Request& request, std::size_t row) {
   }
   request.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
   ++request.reply.accepted;
-  CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
-  fresh_sequences_.push_back(request.reply.last_sequence);
+  fresh_.Add(payload_, request.reply.last_sequence);
 }
 
 // Names in the dictionaries that no record holds yet, since the one that brought them could not be written, come before
@@ -209,8 +208,7 @@ void Deployment::AcceptFeedback(Request& request) {
     request.answered.push_back(id);
     request.reply.last_sequence = log_->Append(RecordKind::kObservation, payload_, hash, slip.time);
     ++request.reply.accepted;
-    CHECK(UnpackRow(payload_, fresh_, fresh_slips_.emplace_back()).ok());
-    fresh_sequences_.push_back(request.reply.last_sequence);
+    fresh_.Add(payload_, request.reply.last_sequence);
   }
 }
 

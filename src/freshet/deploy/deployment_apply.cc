@@ -66,12 +66,12 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Slip> slips) {
 
 // A name that came with a row of the log, in a replay. Its entry holds the feature it was then, which stays right also
 // when records that brought others are lost.
-void Deployment::EnterName(const data::NewName& name) {
+void Deployment::EnterName(const data::NewName& name, data::Rows& rows) {
   data::Description& description = models_->description();
   data::Dictionary& dictionary = description.dictionaries[description.format == "ratings" ? name.space : 0];
   const auto next = [&] { return data::FeatureOf(description, name.space, dictionary.size()); };
-  while (next() < fresh_.indices[name.entry]) AddLostNames(dictionary, dictionary.size() + 1);
-  if (next() == fresh_.indices[name.entry]) data::AddNames({&name, 1}, description, fresh_);
+  while (next() < rows.indices[name.entry]) AddLostNames(dictionary, dictionary.size() + 1);
+  if (next() == rows.indices[name.entry]) data::AddNames({&name, 1}, description, rows);
 }
 
 Result<void> Deployment::ApplyNames(const Record& record) {

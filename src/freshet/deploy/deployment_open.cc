@@ -160,9 +160,10 @@ Result<void> Deployment::Recover(std::uint64_t from) {
   recovering_ = true;
   const auto started = env_.clock.Now();
   constexpr std::size_t kBlock = 1024;
-  fresh_.width = model_->config().dense ? model_->config().features : 0;
-  fresh_.ClearRows();
-  fresh_slips_.clear();
+  data::Rows rows;
+  rows.width = model_->config().dense ? model_->config().features : 0;
+  rows.ClearRows();
+  std::vector<Slip> slips;
   std::uint64_t records = 0;
   if (journal_->first_sequence() > from)
     env_.log.Error("records missing", "directory", options_.directory, "from", from, "to",
@@ -173,16 +174,16 @@ Result<void> Deployment::Recover(std::uint64_t from) {
     return {};
   }));
   const auto learn = [&]() -> Result<void> {
-    TRY(ApplyRows(fresh_, fresh_slips_));
-    fresh_.ClearRows();
-    fresh_slips_.clear();
+    TRY(ApplyRows(rows, slips));
+    rows.ClearRows();
+    slips.clear();
     return {};
   };
   TRY(log_->Scan(from, [&](const Record& record) -> Result<void> {
     ++records;
     const bool observation = record.kind == RecordKind::kObservation;
     const bool crossing = applied_ <= metrics_from_ && record.sequence >= metrics_from_;
-    if (!observation || crossing || fresh_.size() >= kBlock) TRY(learn());
+    if (!observation || crossing || rows.size() >= kBlock) TRY(learn());
     applied_ = record.sequence + 1;
     if (!observation) {
       const bool weights_only = record.sequence < metrics_from_;
@@ -190,12 +191,12 @@ Result<void> Deployment::Recover(std::uint64_t from) {
       if (weights_only && record.kind != RecordKind::kNames && record.kind != RecordKind::kClass) return {};
       return ApplyRecord(record);
     }
-    Slip& slip = fresh_slips_.emplace_back();
-    TRY(UnpackRow(record.payload, fresh_, slip));
-    TRY(MeetLabel(fresh_.labels.back()));
+    Slip& slip = slips.emplace_back();
+    TRY(UnpackRow(record.payload, rows, slip));
+    TRY(MeetLabel(rows.labels.back()));
     for (data::NewName name : slip.names) {
-      name.entry += fresh_.offsets[fresh_.size() - 1];
-      EnterName(name);
+      name.entry += rows.offsets[rows.size() - 1];
+      EnterName(name, rows);
     }
     // Its chronicle is as fine as it was.
     const bool moment = doors_.readers > 0 && applied_ > metrics_from_;
