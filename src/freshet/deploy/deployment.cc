@@ -129,12 +129,14 @@ void Deployment::Decide() {
   }
   if (closing_) return;
   // Not while an iteration runs: a restart from that version would not know of it.
-  if (versions_ != nullptr && job_ == nullptr && options_.version_rows > 0 && since_version_ >= options_.version_rows)
+  if (versions_ != nullptr && job_ == nullptr && options_.version_rows > 0 &&
+      tally_.since_version >= options_.version_rows)
     StartVersion("updates");
   if (options_.method == Method::kVelox && job_ == nullptr) {
-    const bool count = options_.retrain_rows > 0 && since_retraining_ >= options_.retrain_rows;
-    const bool error = options_.retrain_error > 0 && error_after_retraining_ >= 0 && since_retraining_ >= 1000 &&
-                       quality_.recent > options_.retrain_error * error_after_retraining_;
+    const bool count = options_.retrain_rows > 0 && tally_.since_retraining >= options_.retrain_rows;
+    const bool error = options_.retrain_error > 0 && tally_.error_after_retraining >= 0 &&
+                       tally_.since_retraining >= 1000 &&
+                       quality_.recent > options_.retrain_error * tally_.error_after_retraining;
     if (count || error) StartIteration(Reason::kPeriod);
   }
   if (options_.method != Method::kContinuous) return;
@@ -148,7 +150,7 @@ Situation Deployment::SituationNow() const {
   Situation situation;
   situation.now = env_.clock.Now();
   situation.buffered = data_->buffered();
-  situation.learned = learned_;
+  situation.learned = tally_.learned;
   situation.drift = drift_waits_;
   situation.p99_seconds = load_p99_.load(std::memory_order_relaxed);
   situation.predictions_per_second = load_rate_.load(std::memory_order_relaxed);
@@ -219,7 +221,7 @@ std::string Deployment::SchedulerText() const {
   if (options_.method != Method::kVelox) return Str("method ", Name(options_.method), " runs no iterations");
   if (job_ != nullptr) return "retraining";
   if (options_.retrain_rows > 0)
-    return Str("waiting for data: ", since_retraining_, " of ", options_.retrain_rows,
+    return Str("waiting for data: ", tally_.since_retraining, " of ", options_.retrain_rows,
                " rows have come since the last retraining");
   if (options_.retrain_error > 0) return "waiting for the error to rise";
   return "waiting to be asked to retrain";
@@ -230,7 +232,7 @@ void Deployment::UpdateStats() {
   const std::uint64_t bytes = journal_ != nullptr ? journal_->bytes() : 0;
   const base::Lock lock(stats_mutex_);
   stats_.observations = data_->end();
-  stats_.learned = learned_;
+  stats_.learned = tally_.learned;
   stats_.model_rows = model_rows_;
   stats_.sequence = applied_ == 0 ? 0 : applied_ - 1;
   stats_.history = data_->end() - std::min(data_->end(), log_->first());
@@ -247,7 +249,7 @@ void Deployment::UpdateStats() {
   stats_.training = job_ != nullptr;
   stats_.diverged = diverged_;
   stats_.converged = scheduler_.converged();
-  stats_.iterations = iterations_;
+  stats_.iterations = tally_.iterations;
   stats_.scheduler = SchedulerText();
 }
 
@@ -260,7 +262,7 @@ void Deployment::Remember(std::int64_t time) {
   point.errors = quality_.sum;
   point.recent = quality_.recent;
   point.observations = data_->end();
-  point.iterations = iterations_;
+  point.iterations = tally_.iterations;
   if (versions_ != nullptr)
     if (const auto kept = versions_->list(); !kept.empty()) point.kept = kept.back().id;
   {

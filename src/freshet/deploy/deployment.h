@@ -21,6 +21,7 @@
 #include "deploy/quality.h"
 #include "deploy/scheduler.h"
 #include "deploy/seen_items.h"
+#include "deploy/tally.h"
 #include "model/model_file.h"
 
 namespace freshet::deploy {
@@ -317,8 +318,8 @@ class Deployment {
   // The writer's.
   Quality quality_;
   std::uint64_t model_rows_ = 0;  // learned by the state there is
-  std::uint64_t learned_ = 0, since_version_ = 0, since_retraining_ = 0, iterations_ = 0, applied_ = 0;
-  double error_after_retraining_ = -1;
+  Tally tally_;
+  std::uint64_t applied_ = 0;     // every record before this sequence is
   bool drift_found_ = false;      // and no record says so yet
   std::uint64_t drift_from_ = 0;  // number of the first row after it
   bool drift_waits_ = false;      // for an iteration

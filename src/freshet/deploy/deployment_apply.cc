@@ -57,9 +57,7 @@ Result<void> Deployment::ApplyRows(data::Rows& rows, std::span<Slip> slips) {
     appraisal_.Judge(scores, rows.labels[r], deltas, row_loss);
   }
   judging.unlock();
-  if (learns()) learned_ += rows.size();
-  since_version_ += rows.size();
-  since_retraining_ += rows.size();
+  tally_.Add(rows.size(), learns());
   if (recovering_) Remember(appraisal_.Plausible(slips.back().time, Now()));
   return {};
 }
@@ -184,10 +182,10 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
   TRY(CatchUp(job, sequence, &touched));
   TRY(models_->TakeOver(std::move(job.state), std::move(job.editions), touched));
   data_->rate().OnIteration();
-  ++iterations_;
+  ++tally_.iterations;
   if (job.retrain) {
-    since_retraining_ = 0;
-    error_after_retraining_ = quality_.recent;
+    tally_.since_retraining = 0;
+    tally_.error_after_retraining = quality_.recent;
   }
   TellScheduler(job.report.loss, job.report.rows);
   {
@@ -225,7 +223,7 @@ Result<bool> Deployment::LoadMade(Job& job, std::uint64_t rows, double loss) {
 
 Result<void> Deployment::ApplyVersion(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
-  since_version_ = 0;
+  tally_.since_version = 0;
   (void)scheduler_.Decide(SituationNow());  // so that it knows of the data also in a replay
   if (versions_ == nullptr || versions_->Find(sequence)) return {};
   const VersionInfo info{sequence, json.at("origin"), sequence + 1, model_rows_, quality_.recent, Now(), false};

@@ -220,7 +220,7 @@ void Deployment::PostIterate(Done done) {
     } else {
       return done(Error{Code::kInvalid, Str("method ", Name(options_.method), " runs no iterations")});
     }
-    done(Json({{"iterations", iterations_}, {"asked", true}}).dump());
+    done(Json({{"iterations", tally_.iterations}, {"asked", true}}).dump());
   });
 }
 

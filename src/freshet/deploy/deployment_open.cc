@@ -294,8 +294,7 @@ std::string Deployment::SaveVitals() const {
                    {"waits", drift_waits_}};
   json["scheduler"] = scheduler_.Save();
   json["data"] = Json::parse(data_->Save());
-  json["counts"] = {learned_, since_version_, since_retraining_, iterations_};
-  json["error_after_retraining"] = error_after_retraining_;
+  tally_.Save(json);
   json["datasets"] = datasets_;
   json["started_from"] = started_from_;
   json["discards"] = discards_.list();
@@ -326,10 +325,7 @@ Result<void> Deployment::LoadVitals(std::uint64_t version, const std::string& te
     }
     (void)scheduler_.Load(json.at("scheduler").get<std::vector<double>>());  // with other options it starts anew
     TRY(data_->Load(json.at("data").dump()));
-    const auto counts = json.at("counts").get<std::vector<std::uint64_t>>();
-    if (counts.size() != 4) return Error{Code::kCorrupt, "the counts of a version are damaged"};
-    learned_ = counts[0], since_version_ = counts[1], since_retraining_ = counts[2], iterations_ = counts[3];
-    error_after_retraining_ = json.at("error_after_retraining");
+    TRY(tally_.Load(json));
     started_from_ = json.value("started_from", "");
     discards_ = Ranges(json.at("discards").get<std::vector<Ranges::Range>>());
     for (const auto& [from, to] : discards_.list()) log_->Discard(from, to);
@@ -360,7 +356,7 @@ Result<void> Deployment::Close() {
   if (job_ != nullptr) job_->stop.store(true, std::memory_order_relaxed);
   while (background_.RunOne() || Turn()) continue;
   if (journal_ == nullptr) return {};
-  if (learns() && job_ == nullptr && since_version_ > 0) {
+  if (learns() && job_ == nullptr && tally_.since_version > 0) {
     StartVersion("stop");
     while (GoOnStarting()) continue;
   }
