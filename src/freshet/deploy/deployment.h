@@ -264,7 +264,6 @@ class Deployment {
 
   // deployment_deploy.cc: model files that take over
   Result<void> MeetStart(const model::Model& model, const model::TrainedModel& start);
-  Result<void> MayDeploy(const model::Model& model, const data::Description& description) const;
   Result<std::string> KeepDeployed(const model::Model& model, const model::TrainedModel& trained);
   Result<std::uint64_t> Deploy(const std::string& file, const model::TrainedModel& trained, bool relearn);
   Result<void> ApplyDeploy(std::uint64_t sequence, const std::string& json);

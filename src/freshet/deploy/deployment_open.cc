@@ -4,6 +4,7 @@
 #include "base/option.h"
 #include "deploy/deployment_parts.h"
 #include "deploy/log/directory.h"
+#include "deploy/takeover.h"
 #include "train/evaluation.h"
 
 namespace freshet::deploy {

@@ -10,9 +10,6 @@ namespace freshet::deploy {
 
 using Json = nlohmann::ordered_json;
 
-// By what a model file is known again: its weights and moments.
-std::string MarksOf(const optimize::Parameters& parameters, const data::Moments& moments);
-
 // How much of the optimizer's sums a drift record leaves.
 inline double KeepOf(const Record& record) {
   const Json json = Json::parse(record.payload, nullptr, false);
