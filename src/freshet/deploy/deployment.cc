@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
 
 namespace freshet::deploy {
 namespace {

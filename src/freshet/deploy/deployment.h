@@ -16,6 +16,7 @@
 #include "deploy/drift/drift.h"
 #include "deploy/fresh_rows.h"
 #include "deploy/inbox.h"
+#include "deploy/iteration.h"
 #include "deploy/log/journal.h"
 #include "deploy/model_manager.h"
 #include "deploy/quality.h"
@@ -190,7 +191,6 @@ class Deployment {
   std::vector<Chronicle::Point> chronicle() const { return appraisal_.points(); }
 
  private:
-  struct Job;
   Deployment(const base::Env& env, DeploymentOptions options, Runtime& runtime, optimize::Memory& memory, Doors doors);
 
   // deployment_open.cc: starting and recovering
@@ -235,7 +235,7 @@ class Deployment {
   void EnterName(const data::NewName& name, data::Rows& rows);
   Result<void> ApplyStart(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyEnd(std::uint64_t sequence, const std::string& json);
-  Result<bool> LoadMade(Job& job, std::uint64_t rows, double loss);
+  Result<bool> LoadMade(Iteration& job, std::uint64_t rows, double loss);
   Result<void> ApplyVersion(std::uint64_t sequence, const std::string& json);
   Result<void> ApplyRollBack(std::uint64_t sequence, const std::string& json);
   struct Earlier {
@@ -271,9 +271,7 @@ class Deployment {
 
   // deployment_jobs.cc: iterations and versions
   void PostJob();
-  void RunJob(Job& job);
-  Result<WorkReport> Train(Job& job);
-  Result<void> CatchUp(Job& job, std::uint64_t to, optimize::RowSets* touched);
+  void RunJob(Iteration& job);
   bool FinishJob();
   void DropJob();
   void TellScheduler(double loss, std::uint64_t rows);
@@ -336,7 +334,7 @@ class Deployment {
     std::string origin;  // of a version; "": it is an iteration
   };
   std::optional<Starting> starting_;
-  std::shared_ptr<Job> job_;
+  std::shared_ptr<Iteration> job_;
   base::Clock::Duration last_version_{};
   FreshRows fresh_;
   std::vector<float> scores_;

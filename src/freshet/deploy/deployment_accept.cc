@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "deploy/deployment_parts.h"
+#include "deploy/deployment.h"
 
 namespace freshet::deploy {
 namespace {

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "data/row_cells.h"
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 
 namespace freshet::deploy {
 
@@ -121,7 +122,7 @@ Result<void> Deployment::ApplyRecord(const Record& record) {
 Result<void> Deployment::ApplyStart(std::uint64_t sequence, const std::string& text) {
   const Json json = Json::parse(text);
   DropJob();
-  auto job = std::make_shared<Job>();
+  auto job = std::make_shared<Iteration>();
   job->start = sequence;
   job->applied = sequence + 1;
   job->retrain = json.at("kind") == "retrain";
@@ -174,12 +175,12 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
   if (!job_->done.load(std::memory_order_acquire)) {  // in a replay
     if (!json.contains("version") || !TRY(LoadMade(*job_, json.at("rows"), json.value("loss", 0.0)))) RunJob(*job_);
   }
-  Job& job = *job_;
+  Iteration& job = *job_;
   if (job.error)
     return Error{job.error->code,
                  Str("iteration ", job.start, " ended well before and fails in the replay: ", job.error->text)};
   optimize::RowSets touched(models_->state().parameters.blocks());
-  TRY(CatchUp(job, sequence, &touched));
+  if (learns()) TRY(job.CatchUp(*log_, sequence, &touched));
   TRY(models_->TakeOver(std::move(job.state), std::move(job.editions), touched));
   data_->rate().OnIteration();
   ++tally_.iterations;
@@ -204,7 +205,7 @@ Result<void> Deployment::ApplyEnd(std::uint64_t sequence, const std::string& tex
 }
 
 // What an iteration made whose work cannot be repeated. False when that is damaged or gone.
-Result<bool> Deployment::LoadMade(Job& job, std::uint64_t rows, double loss) {
+Result<bool> Deployment::LoadMade(Iteration& job, std::uint64_t rows, double loss) {
   auto loaded = LoadVersion(job.start);
   if (!loaded.ok()) {
     const Code code = loaded.error().code;

@@ -1,7 +1,8 @@
 // Labels that no class has: they become classes, where that is wanted, and the model gets wider.
 
 #include "base/option.h"
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 #include "model/more_classes.h"
 
 namespace freshet::deploy {

@@ -1,6 +1,7 @@
 // Model files that take over from what a deployment has learned: at the start or while it serves.
 
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 #include "deploy/takeover.h"
 
 namespace freshet::deploy {

@@ -5,7 +5,8 @@
 #include "base/executor.h"
 #include "data/drive.h"
 #include "data/reader.h"
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 
 namespace freshet::deploy {
 namespace {
@@ -88,24 +89,11 @@ void Deployment::PostJob() {
   });
 }
 
-// Rows of data sets first, as new ones, then those of the buffer and the history.
-Result<WorkReport> Deployment::Train(Job& job) {
-  WorkReport joined;
-  if (!job.unvisited.empty())
-    joined =
-        TRY(runtime_.Run(*job.model, *job.state, *log_, {job.unvisited, 1, 1, job.seed, &job.stop, /*fresh=*/true}));
-  WorkReport drawn =
-      TRY(runtime_.Run(*job.model, *job.state, *log_, {job.numbers, job.passes, job.scale, job.seed, &job.stop}));
-  if (joined.rows == 0) return drawn;
-  const auto a = static_cast<double>(joined.rows), b = static_cast<double>(drawn.rows);
-  return WorkReport{joined.rows + drawn.rows, (a * joined.loss + b * drawn.loss) / (a + b)};
-}
-
 // Trains the copy, keeps it as a version if it is to be, and lets it learn what has come meanwhile.
-void Deployment::RunJob(Job& job) {
+void Deployment::RunJob(Iteration& job) {
   const auto work = [&]() -> Result<void> {
     const auto started = env_.clock.Now();
-    job.report = TRY(Train(job));
+    job.report = TRY(job.Train(runtime_, *log_));
     job.seconds = base::Seconds(env_.clock.Now() - started);
     job.named = versions_ != nullptr && !runtime_.repeats();
     if ((job.keep || job.named) && !versions_->Find(job.start)) {
@@ -118,45 +106,13 @@ void Deployment::RunJob(Job& job) {
     }
     if (recovering_) return {};
     constexpr std::uint64_t kFew = 256;
-    for (int round = 0; round < 20 && log_->end_sequence() > job.applied + kFew; ++round)
-      TRY(CatchUp(job, log_->end_sequence(), nullptr));
+    for (int round = 0; learns() && round < 20 && log_->end_sequence() > job.applied + kFew; ++round)
+      TRY(job.CatchUp(*log_, log_->end_sequence(), nullptr));
     job.editions = TRY(models_->Editions(*job.model, *job.state, job.description));
     return {};
   };
   if (auto result = work(); !result.ok()) job.error = std::move(result).error();
   job.done.store(true, std::memory_order_release);
-}
-
-// Lets the copy learn the observations of the log from where it is up to `to`.
-Result<void> Deployment::CatchUp(Job& job, std::uint64_t to, optimize::RowSets* touched) {
-  if (job.applied >= to || !learns()) return {};
-  constexpr std::size_t kBlock = 256;
-  data::Rows rows;
-  rows.width = job.model->config().dense ? job.model->config().features : 0;
-  rows.ClearRows();
-  std::vector<float> scores;
-  Slip slip;
-  const auto learn = [&]() -> Result<void> {
-    if (rows.size() == 0) return {};
-    TRY(job.state->Learn(*job.model, rows, scores));
-    if (touched != nullptr) job.model->Touch(job.state->parameters, rows.batch(), *touched);
-    rows.ClearRows();
-    return {};
-  };
-  TRY(log_->Scan(job.applied, [&](const Record& record) -> Result<void> {
-    if (record.sequence >= to) return {};
-    if (record.kind == RecordKind::kDrift) {
-      TRY(learn());
-      job.state->Fade(KeepOf(record));
-    }
-    if (record.kind == RecordKind::kClass) return Error{Code::kStopped, "the model has got another class meanwhile"};
-    if (record.kind != RecordKind::kObservation) return {};
-    TRY(UnpackRow(record.payload, rows, slip));
-    return rows.size() >= kBlock ? learn() : Result<void>();
-  }));
-  TRY(learn());
-  job.applied = to;
-  return {};
 }
 
 // The trained copy comes back: it takes over, or it is given up. False when that must be tried again.

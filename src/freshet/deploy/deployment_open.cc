@@ -2,7 +2,8 @@
 
 #include "base/check.h"
 #include "base/option.h"
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 #include "deploy/log/directory.h"
 #include "deploy/takeover.h"
 #include "train/evaluation.h"

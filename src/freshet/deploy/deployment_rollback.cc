@@ -2,7 +2,8 @@
 
 #include <unordered_set>
 
-#include "deploy/deployment_parts.h"
+#include "deploy/control_records.h"
+#include "deploy/deployment.h"
 
 namespace freshet::deploy {
 namespace {
