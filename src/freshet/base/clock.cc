@@ -44,6 +44,10 @@ void SystemClock::Sleep(Duration duration) { std::this_thread::sleep_for(duratio
 
 std::unique_ptr<Condition> Clock::NewCondition() const { return std::make_unique<SystemCondition>(*this); }
 
+std::function<void()> Clock::Start(std::function<void()> body) const {
+  return [thread = std::make_shared<std::thread>(std::move(body))] { thread->join(); };
+}
+
 bool Clock::WaitReadable(int descriptor, Duration end) const {
   const Duration left = std::clamp<Duration>(end - Now(), Duration(0), std::chrono::hours(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);

@@ -24,8 +24,8 @@ class Clock {
   virtual std::unique_ptr<Condition> NewCondition() const;
   // Waits until a descriptor can be read or has failed, or until the clock shows `end`; false when it does.
   virtual bool WaitReadable(int descriptor, Duration end) const;
-  // A thread that will call what this returns lives by this clock from now on until that has returned. See Thread.
-  virtual std::function<void()> Live(std::function<void()> body) const { return body; }
+  // Starts a thread that lives by this clock until its body has returned. What this gives joins it. See Thread.
+  virtual std::function<void()> Start(std::function<void()> body) const;
 };
 
 class SystemClock final : public Clock {

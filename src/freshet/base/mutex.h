@@ -21,19 +21,22 @@
 
 namespace freshet::base {
 
-// std::mutex, of which the compiler knows what it guards. Mostly held by a Lock; a function that is called with it held
-// may let go of it for a while.
+// std::mutex, of which the compiler knows what it guards; a fiber (fibers.h) that waits for it lets others run. Mostly
+// held by a Lock; a function that is called with it held may let go of it for a while.
 class FRESHET_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void lock() FRESHET_THREAD_ATTRIBUTE(acquire_capability()) { mutex_.lock(); }
+  void lock() FRESHET_THREAD_ATTRIBUTE(acquire_capability()) {
+    if (!mutex_.try_lock()) LockContended();
+  }
   void unlock() FRESHET_THREAD_ATTRIBUTE(release_capability()) { mutex_.unlock(); }
   std::mutex& underneath() { return mutex_; }  // for who waits with it
 
  private:
+  void LockContended();
   std::mutex mutex_;
 };
 

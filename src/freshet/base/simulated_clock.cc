@@ -44,14 +44,14 @@ SimulatedClock::Participant::~Participant() {
   clock_.Leave();
 }
 
-std::function<void()> SimulatedClock::Live(std::function<void()> body) const {
+std::function<void()> SimulatedClock::Start(std::function<void()> body) const {
   Enter();  // before it runs: time stands until it does
-  return [this, body = std::move(body)] {
+  return Clock::Start([this, body = std::move(body)] {
     living_by = this;
     body();
     living_by = nullptr;
     Leave();
-  };
+  });
 }
 
 void SimulatedClock::Enter() const {

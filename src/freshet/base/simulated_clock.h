@@ -27,7 +27,7 @@ class SimulatedClock : public Clock {
   void Sleep(Duration duration) override;
   std::unique_ptr<Condition> NewCondition() const override;
   bool WaitReadable(int descriptor, Duration end) const override;
-  std::function<void()> Live(std::function<void()> body) const override;
+  std::function<void()> Start(std::function<void()> body) const override;
 
   void Advance(Duration duration);  // by hand
 

@@ -2,14 +2,13 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 
 namespace freshet::base {
 
-// A thread that lives by a clock (Clock::Live). Rooms that have threads of their own have these, so that a simulated
+// A thread that lives by a clock (Clock::Start). Rooms that have threads of their own have these, so that a simulated
 // clock knows of them.
 //
 // Threads: one handles it. Blocking: Join, until the body has returned. Every thread is joined before its end.
@@ -20,7 +19,7 @@ class Thread {
   Thread(Thread&&) = default;
   Thread& operator=(Thread&&) = default;
 
-  bool joinable() const { return thread_.joinable(); }
+  bool joinable() const { return join_ != nullptr; }
   void Join();
 
  private:
@@ -31,7 +30,7 @@ class Thread {
     bool reached GUARDED_BY(mutex) = false;
   };
   std::shared_ptr<End> end_;
-  std::thread thread_;
+  std::function<void()> join_;
 };
 
 }  // namespace freshet::base

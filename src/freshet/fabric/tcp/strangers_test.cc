@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "base/random.h"
 #include "fabric/collectives/collectives.h"

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <thread>
 
 #include "fabric/tcp/tcp_testing.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 #include "base/random.h"
 #include "fabric/fabric_suite_testing.h"
