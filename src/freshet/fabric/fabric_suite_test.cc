@@ -195,7 +195,7 @@ TEST_P(FabricSuite, DoneComesTrueWithoutAWait) {
     std::string text = "0123456789";
     const Transfer transfer = fabric.rank() == 0 ? fabric.StartSend(1, 1, BytesOf(std::as_const(text))).value()
                                                  : fabric.StartReceive(0, 1, BytesOf(text)).value();
-    while (!fabric.Done(transfer)) std::this_thread::yield();
+    while (!fabric.Done(transfer)) Nap(fabric);
     EXPECT_TRUE(fabric.Wait(transfer).ok());
   });
 }
@@ -307,10 +307,9 @@ TEST_P(FabricSuite, RunsPostedJobsInOrderAndLetsThemUseTheFabric) {
           said.push_back(Get(fabric, 0, 8));
         }
         left.fetch_sub(1);
-        left.notify_all();
       });
     }
-    for (int now = left.load(); now > 0; now = left.load()) left.wait(now);
+    while (left.load() > 0) Nap(fabric);
     for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], Str("job ", i));
     EXPECT_EQ(said.size(), fabric.rank() == 0 ? 0U : 20U);
   });
@@ -378,9 +377,9 @@ TEST_P(FabricSuite, ASimulatedClockDrivesEveryWaitAndNoRealTimePasses) {
 
 TEST_P(FabricSuite, SeveralThreadsOfAMemberMayUseItAtOnce) {
   Run(2, [](Fabric& fabric) {
-    std::vector<std::thread> threads;
+    std::vector<base::Thread> threads;
     for (Tag tag = 1; tag <= 3; ++tag) {
-      threads.emplace_back([&fabric, tag] {
+      threads.emplace_back(fabric.clock(), [&fabric, tag] {
         for (int i = 0; i < 50; ++i) {
           const std::string text = Str("thread ", tag, " round ", i);
           if ((fabric.rank() + i) % 2 == 0) {
@@ -391,7 +390,7 @@ TEST_P(FabricSuite, SeveralThreadsOfAMemberMayUseItAtOnce) {
         }
       });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (base::Thread& thread : threads) thread.Join();
   });
 }
 

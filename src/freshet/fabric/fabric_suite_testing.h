@@ -64,6 +64,13 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   void Run(const GroupSpec& spec, const MemberBody& body) const { GetParam().run(spec, body); }
 };
 
+// A moment of the time that a fabric lives by.
+inline void Nap(const Fabric& fabric) {
+  base::Mutex mutex;
+  const base::Lock lock(mutex);
+  fabric.clock().NewCondition()->WaitUntil(mutex, fabric.clock().Now() + std::chrono::microseconds(100));
+}
+
 inline std::span<const std::byte> BytesOf(const std::string& text) { return std::as_bytes(std::span(text)); }
 inline std::span<std::byte> BytesOf(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 

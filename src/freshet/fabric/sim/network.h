@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "base/fibers.h"
+#include "base/random.h"
+#include "fabric/protocol/note.h"
+
+namespace freshet::fabric::sim {
+
+// What one member sends another.
+struct Letter {
+  enum class Kind {
+    kNote,    // and what goes with it
+    kBulk,    // the whole of a long message: the note's id is that of its receive
+    kClosed,  // the connection ends
+  };
+  int from = 0;
+  Kind kind = Kind::kNote;
+  Note note = {};
+  std::vector<std::byte> payload = {};
+
+  std::size_t bytes() const { return kHeadBytes + payload.size(); }
+  static constexpr std::size_t kHeadBytes = 32;
+};
+
+// How fast it is, the same between all.
+struct Link {
+  base::Clock::Duration latency = std::chrono::microseconds(50);
+  base::Clock::Duration jitter = std::chrono::microseconds(20);  // at most so much more, drawn from the seed
+  double bytes_per_second = 1e9;                                 // into and out of each member
+};
+
+// A network in simulated time. Every two members have a connection, which like one of TCP brings everything in order or
+// ends. A member's letters leave one after the other, at the speed of its link.
+//
+// Faults: what goes one way can be held back (a partition: it arrives, in order, when that is over), be late, or be
+// lost with its connection. Somebody killed has no connections any more.
+//
+// Threads: as base::Fibers. Ownership: borrows the fibers.
+class Network {
+ public:
+  Network(base::Fibers& fibers, int size, const Link& link, std::uint64_t seed);
+
+  int size() const { return static_cast<int>(leaves_at_.size()); }
+  // Who takes the letters for a member; none: they are lost. Called from events.
+  void Attach(int rank, std::function<void(Letter)> take);
+  void Detach(int rank) { takers_[static_cast<std::size_t>(rank)] = nullptr; }
+  void Send(int to, Letter letter);
+  void Close(int from, int to);  // the other end learns of it behind what was sent
+
+  void Hold(int from, int to) { way(from, to).held = true; }
+  void Release(int from, int to);
+  void Delay(int from, int to, base::Clock::Duration more) { way(from, to).more = more; }
+  void Reset(int one, int other);  // both ends learn of it; what was under way is lost
+  void Kill(int rank);             // the same of all it has
+
+  std::uint64_t letters() const { return letters_; }  // that have arrived
+
+ private:
+  struct Way {
+    bool open = true, held = false;
+    std::uint64_t life = 0;  // what was sent in an earlier one never arrives
+    base::Clock::Duration arrives_at{0};
+    base::Clock::Duration more{0};
+    std::deque<Letter> waiting;  // held back
+  };
+  Way& way(int from, int to) {
+    return ways_[static_cast<std::size_t>(from) * leaves_at_.size() + static_cast<std::size_t>(to)];
+  }
+  void Dispatch(int to, Letter letter);
+  void Deliver(int to, Letter letter);
+  void End(int from, int to);
+
+  base::Fibers& fibers_;
+  const Link link_;
+  base::Random random_;
+  std::vector<base::Clock::Duration> leaves_at_;  // by member: when its link is free again
+  std::vector<Way> ways_;
+  std::vector<std::function<void(Letter)>> takers_;
+  std::uint64_t letters_ = 0;
+};
+
+}  // namespace freshet::fabric::sim
