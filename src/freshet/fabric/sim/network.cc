@@ -48,7 +48,7 @@ void Network::Dispatch(int to, Letter letter) {
 
 void Network::Deliver(int to, Letter letter) {
   if (const auto& take = takers_[static_cast<std::size_t>(to)]) {
-    ++letters_;
+    if (watch_) watch_(to, letter);
     take(std::move(letter));
   }
 }
@@ -82,6 +82,13 @@ void Network::Reset(int one, int other) {
 void Network::Kill(int rank) {
   for (int other = 0; other < size(); ++other)
     if (other != rank) Reset(rank, other);
+}
+
+void Network::Silence(int rank) {
+  for (int other = 0; other < size(); ++other) {
+    Hold(rank, other);
+    Hold(other, rank);
+  }
 }
 
 }  // namespace freshet::fabric::sim

@@ -57,8 +57,9 @@ class Network {
   void Delay(int from, int to, base::Clock::Duration more) { way(from, to).more = more; }
   void Reset(int one, int other);  // both ends learn of it; what was under way is lost
   void Kill(int rank);             // the same of all it has
+  void Silence(int rank);          // nothing gets to it or from it any more
 
-  std::uint64_t letters() const { return letters_; }  // that have arrived
+  void Watch(std::function<void(int to, const Letter& letter)> watch) { watch_ = std::move(watch); }  // what arrives
 
  private:
   struct Way {
@@ -81,7 +82,7 @@ class Network {
   std::vector<base::Clock::Duration> leaves_at_;  // by member: when its link is free again
   std::vector<Way> ways_;
   std::vector<std::function<void(Letter)>> takers_;
-  std::uint64_t letters_ = 0;
+  std::function<void(int to, const Letter& letter)> watch_;
 };
 
 }  // namespace freshet::fabric::sim
