@@ -13,6 +13,7 @@
 #include "fabric/collectives/collectives.h"
 #include "model/model_file.h"
 #include "strategy/strategy.h"
+#include "strategy/watched_testing.h"
 #include "train/lbfgs_trainer.h"
 #include "train/trainer.h"
 
@@ -31,7 +32,8 @@ struct Plan {
   bool by_lbfgs = false;
   strategy::StrategyOptions strategy;                                           // of several workers
   std::function<strategy::StrategyPtr(const strategy::Learner&)> own_strategy;  // or one that is made here
-  bool clock_runs = false;  // by a second with every look, so that progress is told after every update
+  bool clock_runs = false;          // by a second with every look, so that progress is told after every update
+  std::function<void()> computing;  // called before every gradient
   bool scale_target = true;
 };
 
@@ -82,11 +84,13 @@ class Bench {
     return outcome;
   }
 
-  // The same as one of several workers. Rank 0 alone is told how it goes, and told to stop by plan.stop_at.
-  BenchOutcome RunAs(fabric::Fabric& fabric, const Plan& plan) {
+  // The same as one of several workers, perhaps with files and a clock of its own. Rank 0 alone is told how it goes, and
+  // told to stop by plan.stop_at.
+  BenchOutcome RunAs(fabric::Fabric& fabric, const Plan& plan) { return RunAs(fabric, plan, files, nullptr); }
+  BenchOutcome RunAs(fabric::Fabric& fabric, const Plan& plan, base::Files& through, base::Clock* hands) {
     BenchOutcome outcome;
     fabric::Collectives collectives(fabric);
-    auto result = TryRun(plan, files, outcome, &collectives);
+    auto result = TryRun(plan, through, outcome, &collectives, hands);
     if (!result.ok()) {
       outcome.error = result.error();
       if (result.error().code != Code::kStopped) fabric.Abort(result.error());  // who was told to stop ends nobody
@@ -95,11 +99,14 @@ class Bench {
   }
 
  private:
-  Result<void> TryRun(const Plan& plan, base::Files& through, BenchOutcome& outcome, fabric::Collectives* collectives) {
+  Result<void> TryRun(const Plan& plan, base::Files& through, BenchOutcome& outcome, fabric::Collectives* collectives,
+                      base::Clock* own_hands = nullptr) {
     base::Log log(clock, [](std::string_view) {});
-    base::ThreadPool pool(plan.threads);
+    base::ThreadPool pool(plan.threads, own_hands);
     RunningClock running;
-    base::Clock& hands = plan.clock_runs ? static_cast<base::Clock&>(running) : clock;
+    base::Clock& hands = own_hands != nullptr ? *own_hands
+                         : plan.clock_runs    ? static_cast<base::Clock&>(running)
+                                              : clock;
     const base::Env env{through, hands, log, pool, faults};
     optimize::HeapMemory memory;
     data::Description description;
@@ -115,7 +122,9 @@ class Bench {
     config.dense = description.dense;
     if (description.dense) config.features = description.features;
     if (config.loss == "softmax") config.classes = description.labels.names.size();
-    const auto model = TRY(model::Model::Make(config));
+    const auto made = TRY(model::Model::Make(config));
+    const strategy::Watched watched(*made, [&](const data::Batch&) { plan.computing(); });
+    const model::Model* const model = plan.computing ? static_cast<const model::Model*>(&watched) : made.get();
     if (plan.scale_target && model->WantsScaledLabels()) description.target = TRY(data::EstimateTarget(*source));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
     auto parameters = TRY(model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));

@@ -1,0 +1,151 @@
+// Training in simulated worlds to which one fault happens: how it ends is as promised, and what it leaves behind leads
+// to the model that nothing would have disturbed. docs/simulation.md says how another promise is added.
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "fabric/sim/world.h"
+#include "train/bench_testing.h"
+
+namespace freshet::train {
+namespace {
+
+using namespace std::chrono_literals;
+using fabric::sim::Fault;
+using fabric::sim::World;
+using fabric::sim::WorldOptions;
+using Kind = Fault::Kind;
+using Duration = base::Clock::Duration;
+
+constexpr Duration kHeartbeat = 5ms;
+constexpr int kMisses = 6;
+
+std::uint64_t NumberIn(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Ended {
+  BenchOutcome outcome;
+  Duration at{0};
+  bool dead = false;
+};
+
+class TrainingUnderFaults : public testing::TestWithParam<std::string> {
+ protected:
+  static constexpr int kWorkers = 4;
+
+  TrainingUnderFaults() {
+    plan_.path = bench_.Generate({.kind = "sea", .rows = 480}, "sea");
+    plan_.optimizer.kind = "adagrad";
+    plan_.optimizer.schedule = {"linear", 0.15};
+    plan_.train.batch = 8;
+    plan_.train.epochs = 2;
+    plan_.train.checkpoint_path = bench_.scratch / "run.ckpt";
+    plan_.train.checkpoint_seconds = 0.02;  // simulated ones
+    plan_.strategy.kind = GetParam();
+    plan_.strategy.every = 3;
+    plan_.strategy.group = 2;
+  }
+
+  // Every worker, as it ended.
+  std::vector<Ended> Train(std::uint64_t seed, std::vector<Fault> faults, std::string* trace = nullptr) {
+    WorldOptions options{.size = kWorkers, .seed = seed, .faults = std::move(faults)};
+    options.fabric.heartbeat = kHeartbeat;
+    options.fabric.heartbeat_misses = kMisses;
+    World world(options);
+    if (trace != nullptr) world.KeepTrace();
+    std::vector<Ended> ends(kWorkers);
+    world.Run([&](World::Member& member) {
+      Ended& end = ends[static_cast<std::size_t>(member.rank())];
+      Plan plan = plan_;
+      plan.computing = [&] { member.Compute(1ms); };
+      {
+        const auto fabric = member.Connect();
+        end.outcome = bench_.RunAs(*fabric, plan, member.DiskOver(bench_.files), &member.clock());
+      }
+      end.at = member.clock().Now();
+      end.dead = member.dead();
+    });
+    if (trace != nullptr) *trace = world.trace();
+    return ends;
+  }
+  void Forget() {
+    for (const std::string& name : bench_.scratch.Names())
+      if (name.starts_with("run.ckpt")) ASSERT_TRUE(bench_.files.Remove(bench_.scratch / name).ok());
+  }
+
+  // What is promised of each who was not killed.
+  void ExpectPromises(const Fault& fault, const std::vector<Ended>& ends, const BenchOutcome& undisturbed) {
+    const Duration patience = kHeartbeat * (kMisses + 2);
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      const Ended& end = ends[rank];
+      if (end.dead) continue;
+      SCOPED_TRACE(Str("rank ", rank));
+      if (end.outcome.ok()) {
+        EXPECT_EQ(end.outcome.weights, undisturbed.weights);
+        continue;
+      }
+      const std::string& text = end.outcome.error->text;
+      if (fault.kind == Kind::kDiskFull && end.outcome.code() == Code::kIo) {
+        EXPECT_NE(text.find("no space left"), std::string::npos) << text;
+        continue;
+      }
+      EXPECT_EQ(end.outcome.code(), Code::kPeerLost) << text;
+      EXPECT_NE(text.find(" is gone"), std::string::npos) << text;
+      const bool kills = fault.kind == Kind::kCrash || fault.kind == Kind::kPowerOff || fault.kind == Kind::kTornWrite;
+      if (kills) EXPECT_NE(text.find(Str("rank ", fault.ranks[0], " (")), std::string::npos) << text;
+      if (fault.kind == Kind::kCrash || fault.kind == Kind::kPowerOff) EXPECT_LE(end.at, fault.at + patience) << text;
+      // Nobody is given up for less.
+      EXPECT_TRUE(kills || fault.kind == Kind::kDisconnect || fault.kind == Kind::kPause ||
+                  fault.kind == Kind::kPartition || fault.kind == Kind::kDelay || fault.kind == Kind::kDiskFull)
+          << text;
+    }
+  }
+
+  Bench bench_;
+  Plan plan_;
+};
+
+TEST_P(TrainingUnderFaults, EndsAsPromisedAndGoesOnToTheSameModel) {
+  const std::vector<Ended> undisturbed = Train(1, {});
+  for (const Ended& end : undisturbed) {
+    ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+    EXPECT_EQ(end.outcome.weights, undisturbed[0].outcome.weights);
+  }
+  Forget();
+  const std::vector<Kind> kinds = {Kind::kCrash,     Kind::kPowerOff,   Kind::kPause, Kind::kPartition,
+                                   Kind::kDelay,     Kind::kDisconnect, Kind::kSlow,  Kind::kDiskFull,
+                                   Kind::kTornWrite, Kind::kClockJump};
+  const std::uint64_t first = NumberIn("FRESHET_SEED", 1);
+  const std::uint64_t seeds = std::getenv("FRESHET_SEED") != nullptr ? 1 : NumberIn("FRESHET_SEEDS", 200);
+  std::uint64_t ended_early = 0;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const Fault fault = DrawFault(kinds, seed, kWorkers, undisturbed[0].at);
+    SCOPED_TRACE(Str("seed ", seed, ", ", fault.ToText(), "; to see it again: FRESHET_SEED=", seed,
+                     " train_test --gtest_filter='*TrainingUnderFaults*/", GetParam(), "'"));
+    std::string trace;
+    const std::vector<Ended> ends = Train(seed, {fault}, std::getenv("FRESHET_SEED") != nullptr ? &trace : nullptr);
+    std::fputs(trace.c_str(), stdout);
+    ExpectPromises(fault, ends, undisturbed[0].outcome);
+    bool whole = true;
+    for (const Ended& end : ends) whole = whole && !end.dead && end.outcome.ok();
+    if (!whole) {
+      ++ended_early;
+      const std::vector<Ended> resumed = Train(seed + 1, {});
+      for (const Ended& end : resumed) ExpectSame(end.outcome, undisturbed[0].outcome);
+    }
+    Forget();
+    if (HasFailure()) return;
+  }
+  if (seeds >= 100) {
+    EXPECT_GT(ended_early, seeds / 5);
+    EXPECT_LT(ended_early, seeds * 4 / 5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults, testing::Values("allreduce", "average", "groups"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace freshet::train
