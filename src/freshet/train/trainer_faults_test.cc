@@ -133,7 +133,8 @@ TEST_P(TrainingUnderFaults, EndsAsPromisedAndGoesOnToTheSameModel) {
     if (!whole) {
       ++ended_early;
       const std::vector<Ended> resumed = Train(seed + 1, {});
-      for (const Ended& end : resumed) ExpectSame(end.outcome, undisturbed[0].outcome);
+      ExpectSame(resumed[0].outcome, undisturbed[0].outcome);
+      for (const Ended& end : resumed) EXPECT_EQ(end.outcome.weights, undisturbed[0].outcome.weights);
     }
     Forget();
     if (HasFailure()) return;
