@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <thread>
 
 #include "serve_testing.h"
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "serve_testing.h"
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "serve/api_testing.h"
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <optional>
+#include <thread>
 
 #include "serve/http/testing.h"
 

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <optional>
+#include <thread>
 
 #include "base/random.h"
 #include "base/scratch_testing.h"

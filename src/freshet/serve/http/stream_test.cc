@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <thread>
 
 #include "base/scratch_testing.h"
 #include "serve/http/testing.h"
