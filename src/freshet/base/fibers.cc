@@ -14,6 +14,7 @@ namespace freshet::base {
 namespace {
 
 thread_local Fibers* running_here = nullptr;
+thread_local const void* own_of_thread = nullptr;
 
 }  // namespace
 
@@ -24,6 +25,7 @@ struct Fibers::Scheduler {
     const int house;
     const void* on = nullptr;  // the condition it waits for
     bool notified = false;
+    const void* own = nullptr;
     Moment alarm{Duration::max(), 0};
     Fiber fiber;
   };
@@ -171,6 +173,11 @@ void Fibers::Thaw(int house) {
   s.frozen.erase(house);
   s.ready.insert(s.ready.end(), s.kept.begin(), s.kept.end());
   s.kept.clear();
+}
+
+const void*& Fibers::Own() {
+  const bool fiber = running_here != nullptr && running_here->scheduler_->current != nullptr;
+  return fiber ? running_here->scheduler_->current->own : own_of_thread;
 }
 
 bool Fibers::LetOthersRun(bool again) {

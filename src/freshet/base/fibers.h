@@ -41,6 +41,8 @@ class Fibers final : public Clock {
   void Freeze(int house);
   void Thaw(int house);
 
+  // What a thread_local variable is to a thread: a word of the fiber that runs, or of the thread where none does.
+  static const void*& Own();
   // For a mutex that could not be had (again: nor when it was tried again): lets others run. False when no fiber calls.
   static bool LetOthersRun(bool again);
 

@@ -5,11 +5,18 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fibers.h"
 
 namespace freshet::base {
 namespace {
 
-thread_local const ThreadPool* working_for = nullptr;  // whose task this thread is in
+// Calls a task; this thread is in one of that pool meanwhile.
+template <class Task>
+void CallFor(const ThreadPool& pool, const Task& task) {
+  const void* const outer = std::exchange(Fibers::Own(), &pool);
+  task();
+  Fibers::Own() = outer;
+}
 
 }  // namespace
 
@@ -29,7 +36,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Run(int count, const std::function<void(int)>& task) {
-  CHECK(working_for != this);  // a task that waits for the pool it runs on would wait for ever
+  CHECK(Fibers::Own() != this);  // a task that waits for the pool it runs on would wait for ever
   const Lock turn(turn_);
   const Lock lock(mutex_);
   Begin(count, task);
@@ -39,15 +46,13 @@ void ThreadPool::Run(int count, const std::function<void(int)>& task) {
 }
 
 void ThreadPool::RunBeside(const std::function<void()>& task, const std::function<void()>& own) {
-  CHECK(working_for != this);
+  CHECK(Fibers::Own() != this);
   const Lock turn(turn_);
   const std::function<void(int)> each = [&](int) { task(); };
   Lock lock(mutex_);
   Begin(width() - 1, each);
   lock.unlock();
-  const ThreadPool* const outer = std::exchange(working_for, this);
-  own();
-  working_for = outer;
+  CallFor(*this, own);
   lock.lock();
   count_ = next_;  // what has not begun never does
   done_->WaitFor(mutex_, [this]() REQUIRES(mutex_) { return running_ == 0; });
@@ -67,9 +72,7 @@ void ThreadPool::TakeTasks() {
     const std::function<void(int)>& task = *task_;
     ++running_;
     mutex_.unlock();
-    const ThreadPool* const outer = std::exchange(working_for, this);
-    task(mine);
-    working_for = outer;
+    CallFor(*this, [&] { task(mine); });
     mutex_.lock();
     if (--running_ == 0 && next_ >= count_) done_->NotifyAll();
   }
