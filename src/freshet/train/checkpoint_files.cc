@@ -35,20 +35,20 @@ std::string PathOfRank(const std::string& path, int rank) { return rank == 0 ? p
 CheckpointFiles::CheckpointFiles(base::Files& files, std::string path, int rank, int workers)
     : files_(files), path_(std::move(path)), rank_(rank), workers_(workers) {}
 
-std::string CheckpointFiles::Part(std::uint64_t step) const { return Str(path_, ".rank", rank_, ".step", step); }
+std::string CheckpointFiles::Part(std::uint64_t save) const { return Str(path_, ".rank", rank_, ".save", save); }
 
-void CheckpointFiles::RemoveLeftovers(std::uint64_t step, When when) const {
-  for (const char* const ending : {".rank*.step*", ".*draft"}) {
+void CheckpointFiles::RemoveLeftovers(std::uint64_t save, When when) const {
+  for (const char* const ending : {".rank*.save*", ".*draft"}) {
     const auto found = files_.Glob(Literally(path_) + ending);
     if (!found.ok()) continue;  // there are none
     for (const std::string& name : found.value()) {
       const std::string_view rest = std::string_view(name).substr(path_.size());
-      const long long owner = NumberBehind(rest, ".rank"), of_step = NumberBehind(rest, ".step");
+      const long long owner = NumberBehind(rest, ".rank"), of_save = NumberBehind(rest, ".save");
       const bool gone = rank_ == 0 && owner >= workers_;  // nobody has this rank now
       if (!gone && std::max(owner, 0LL) != rank_) continue;
       const bool draft = rest.ends_with(".draft");
-      const bool named = of_step == static_cast<long long>(step) && !(gone && when == When::kSaved);
-      if (draft ? when == When::kStart : owner >= 0 && of_step >= 0 && !named) (void)files_.Remove(name);
+      const bool named = of_save == static_cast<long long>(save) && !(gone && when == When::kSaved);
+      if (draft ? when == When::kStart : owner >= 0 && of_save >= 0 && !named) (void)files_.Remove(name);
     }
   }
 }

@@ -34,14 +34,10 @@ Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& ea
   std::vector<double> seen = TRY(CountTogether(standing));
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();
-  // Workers who learn alone in between have made different numbers of updates: all go by rank 0's.
-  std::uint64_t step = world_.optimizer.step();
-  const double first = strategy.rank() == 0 ? static_cast<double>(step) : 0;
-  step = static_cast<std::uint64_t>(TRY(strategy.Sum({first}))[0]);
-  if (!strategy.alone()) TRY(SavePart(standing, source, step));
+  if (!strategy.alone()) TRY(SavePart(standing, source));
   if (strategy.rank() == 0) TRY(SaveForAll(standing, early, seen, standing.joined_rows + rows));
   TRY(strategy.Barrier());  // from here on nobody will ask for what was there before
-  files_.RemoveLeftovers(step, CheckpointFiles::When::kSaved);
+  files_.RemoveLeftovers(standing.saves, CheckpointFiles::When::kSaved);
   return {};
 }
 
@@ -68,6 +64,7 @@ Result<void> Checkpoints::SaveForAll(const Standing& standing, const EarlyStoppi
   json["learned"] = standing.learned;
   json["cached"] = standing.cached;
   json["step"] = world_.optimizer.step();
+  json["save"] = standing.saves;
   json["seen"] = seen;
   json["rows"] = rows;
   json["joined_rows"] = standing.joined_rows;
@@ -100,9 +97,10 @@ Result<void> Checkpoints::SaveForAll(const Standing& standing, const EarlyStoppi
   return {};
 }
 
-// What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint names their
-// step, so that whatever is killed when, the checkpoint that is there has its parts.
-Result<void> Checkpoints::SavePart(const Standing& standing, const data::RowSource& source, std::uint64_t step) const {
+// What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint is, and those of
+// the save before stay until then, so that whatever is killed when, the checkpoint that is there has its own parts.
+// (Two saves may be of the same step: in the midst of an epoch and at its end.)
+Result<void> Checkpoints::SavePart(const Standing& standing, const data::RowSource& source) const {
   strategy::Strategy& strategy = world_.strategy;
   TRY(strategy.Settle());
   data::Metadata metadata = {
@@ -122,7 +120,7 @@ Result<void> Checkpoints::SavePart(const Standing& standing, const data::RowSour
     where = source.RowsWhere();
     tensors.push_back({"where", data::DType::kF64, {where.size()}, std::as_bytes(std::span<const double>(where))});
   }
-  TRY(base::WriteAtomic(env_.files, files_.Part(step),
+  TRY(base::WriteAtomic(env_.files, files_.Part(standing.saves),
                         [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
   return strategy.Barrier();
 }

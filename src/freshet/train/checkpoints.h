@@ -52,7 +52,7 @@ class Checkpoints {
   Result<std::vector<double>> CountTogether(const Standing& standing) const;
   Result<void> SaveForAll(const Standing& standing, const EarlyStopping& early, const std::vector<double>& seen,
                           std::uint64_t rows) const;
-  Result<void> SavePart(const Standing& standing, const data::RowSource& source, std::uint64_t step) const;
+  Result<void> SavePart(const Standing& standing, const data::RowSource& source) const;
   Result<void> LoadPart(const data::TensorFile& part, Standing& standing) const;
   Result<void> LoadOptimizer(const data::TensorFile& file) const;
 

@@ -55,6 +55,7 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
     description = TRY(data::Description::Load(file));
     standing.seen = standing.progressive = SumsFor(model, description);
     standing.epoch = json.at("epoch");
+    standing.saves = json.at("save");
     standing.learned = json.value("learned", false);
     standing.cached = json.value("cached", false);
     standing.LoadPlace(json.dump());
@@ -69,7 +70,7 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
     TRY(early.Load(std::move(record), file));
     std::optional<data::TensorFile> part;
     if (before == workers && !strategy.alone())
-      part = TRY(data::TensorFile::Read(env_.files, files_.Part(json.at("step"))));
+      part = TRY(data::TensorFile::Read(env_.files, files_.Part(standing.saves)));
     const data::TensorFile& own = part && !strategy.reads_all() ? *part : file;
     TRY(model::LoadBlocks(own, Part::kRows, "", parameters));
     TRY(optimizer.Follow(parameters));
@@ -82,7 +83,7 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
       standing.seen = SumsFor(model, description);  // rank 0 has what all have seen
       standing.rows = standing.joined_rows;
     }
-    files_.RemoveLeftovers(json.at("step"), CheckpointFiles::When::kStart);
+    files_.RemoveLeftovers(standing.saves, CheckpointFiles::When::kStart);
   } catch (const Json::exception& problem) {
     return unusable(problem.what());
   }
@@ -116,9 +117,9 @@ Result<void> Checkpoints::LoadOptimizer(const data::TensorFile& file) const {
 
 Result<void> Checkpoints::LoadPart(const data::TensorFile& part, Standing& standing) const {
   const auto& [model, parameters, optimizer, description, strategy] = world_;
-  const auto unusable = [&, &optimizer = optimizer](std::string_view why) {
+  const auto unusable = [&](std::string_view why) {
     return Error{Code::kCorrupt,
-                 Str(files_.Part(optimizer.step()), ": ", why, "; use ", Option("fresh"), " to start over")};
+                 Str(files_.Part(standing.saves), ": ", why, "; use ", Option("fresh"), " to start over")};
   };
   if (!standing.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
   optimizer.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));

@@ -49,6 +49,7 @@ struct Standing {
   data::Cuts cuts;                // of the input, when it was cut anew
   std::vector<double> where;      // rows by their place, as an earlier run counted them in this epoch
   double seconds = 0;             // spent in passes that train
+  std::uint64_t saves = 0;        // checkpoints that were begun, which name their parts
   bool cached = false;            // parsed rows are kept
 
   // Rows that were read but not learned from yet.

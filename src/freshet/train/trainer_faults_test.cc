@@ -87,8 +87,11 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
         continue;
       }
       const std::string& text = end.outcome.error->text;
-      if (fault.kind == Kind::kDiskFull && end.outcome.code() == Code::kIo) {
+      if (fault.kind == Kind::kDiskFull) {  // who has it says so, and the others name it
+        const bool own = rank == static_cast<std::size_t>(fault.ranks[0]);
+        EXPECT_EQ(end.outcome.code(), own ? Code::kIo : Code::kPeerLost) << text;
         EXPECT_NE(text.find("no space left"), std::string::npos) << text;
+        EXPECT_TRUE(own || text.starts_with(Str("rank ", fault.ranks[0], " ("))) << text;
         continue;
       }
       EXPECT_EQ(end.outcome.code(), Code::kPeerLost) << text;
@@ -98,7 +101,7 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
       if (fault.kind == Kind::kCrash || fault.kind == Kind::kPowerOff) EXPECT_LE(end.at, fault.at + patience) << text;
       // Nobody is given up for less.
       EXPECT_TRUE(kills || fault.kind == Kind::kDisconnect || fault.kind == Kind::kPause ||
-                  fault.kind == Kind::kPartition || fault.kind == Kind::kDelay || fault.kind == Kind::kDiskFull)
+                  fault.kind == Kind::kPartition || fault.kind == Kind::kDelay)
           << text;
     }
   }

@@ -46,6 +46,7 @@ Result<void> Trainer::SaveCheckpoint() {
   State& s = *state_;
   const base::Span span(options_.trace, "checkpoint", base::Trace::kTraining, {.step = optimizer_.step()});
   s.cached = s.cache.rows() != nullptr;
+  ++s.saves;
   TRY(s.checkpoints->Save(s, s.early, *s.source));
   s.watch.Saved();
   return {};

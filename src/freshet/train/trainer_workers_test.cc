@@ -50,7 +50,7 @@ class TrainerWorkersTest : public testing::Test {
   std::vector<std::string> Parts() {
     std::vector<std::string> parts;
     for (const std::string& name : bench_.scratch.Names())
-      if (name.find(".rank") != std::string::npos && name.find(".step") != std::string::npos) parts.push_back(name);
+      if (name.find(".rank") != std::string::npos && name.find(".save") != std::string::npos) parts.push_back(name);
     return parts;
   }
 
@@ -185,15 +185,15 @@ TEST_F(TrainerWorkersTest, TakeAwayWhatARunThatWasKilledLeftBehind) {
   plan.stop_at = 5;
   ASSERT_EQ(Together(2, plan).code(), Code::kStopped);
   const std::vector<std::string> parts = Parts();
-  for (const char* const left : {"run.ckpt.rank0.step1", "run.ckpt.rank1.step1", "run.ckpt.rank5.step1",
-                                 "run.ckpt.77.draft", "run.ckpt.rank1.step9.77.draft", "run.ckpt.rows.rank1.77.draft"})
+  for (const char* const left : {"run.ckpt.rank0.save8", "run.ckpt.rank1.save8", "run.ckpt.rank5.save8",
+                                 "run.ckpt.77.draft", "run.ckpt.rank1.save9.77.draft", "run.ckpt.rows.rank1.77.draft"})
     bench_.scratch.Write(left, "left");
-  bench_.scratch.Write("run.ckpt2.rank0.step1", "another's");
+  bench_.scratch.Write("run.ckpt2.rank0.save1", "another's");
   plan.stop_at = 1;
   ASSERT_EQ(Together(2, plan).code(), Code::kStopped);
   EXPECT_EQ(Parts().size(), 2u + 1);  // the two of now, and what is not ours
   for (const std::string& name : bench_.scratch.Names()) EXPECT_EQ(name.find("draft"), std::string::npos) << name;
-  EXPECT_TRUE(bench_.files.Exists(bench_.scratch / "run.ckpt2.rank0.step1"));
+  EXPECT_TRUE(bench_.files.Exists(bench_.scratch / "run.ckpt2.rank0.save1"));
 }
 
 TEST_F(TrainerWorkersTest, DataThatHasChangedIsNoticed) {
