@@ -9,6 +9,7 @@ FabricFactory SimFactory(std::uint64_t seed) {
   FabricFactory factory;
   factory.name = Str("Seed", seed);
   factory.simulated = false;  // by any clock but its own
+  factory.seeds = 20;
   factory.run = [seed](const GroupSpec& spec, const MemberBody& body) {
     base::Fibers fibers(seed);
     sim::Network network(fibers, spec.size, {}, seed);
@@ -26,7 +27,7 @@ FabricFactory SimFactory(std::uint64_t seed) {
   return factory;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, FabricSuite, ::testing::Values(SimFactory(1), SimFactory(2)), NameOfFactory);
+INSTANTIATE_TEST_SUITE_P(Sim, FabricSuite, ::testing::Values(SimFactory(1)), NameOfFactory);
 
 }  // namespace
 }  // namespace freshet::fabric
