@@ -63,10 +63,11 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/hosts.py
 	@/usr/bin/python3 -B tests/cluster/faults.py
 
-test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 2,000 faults in simulated worlds, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
 	@/usr/bin/python3 bench/convergence.py
 	@build/release/bench/network_bench walk
+	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*' --gtest_brief=1
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
