@@ -336,7 +336,7 @@ TEST_P(FabricSuite, EveryJobThatWasPostedHasRunWhenItsMemberIsGone) {
 }
 
 TEST_P(FabricSuite, ASimulatedClockDrivesEveryWaitAndNoRealTimePasses) {
-  if (!GetParam().simulated) GTEST_SKIP() << "it has a clock of its own";
+  if (!GetParam().simulated) GTEST_SKIP() << "its members live by clocks of their own, not by one that is handed in";
   using std::chrono::minutes;
   base::SimulatedClock clock;
   Run(GroupSpec{.size = 2, .timeout = std::chrono::hours(2), .clock = &clock}, [&](std::unique_ptr<Fabric>& member) {

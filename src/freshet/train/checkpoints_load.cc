@@ -55,7 +55,7 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
     description = TRY(data::Description::Load(file));
     standing.seen = standing.progressive = SumsFor(model, description);
     standing.epoch = json.at("epoch");
-    standing.saves = json.at("save");
+    standing.saves = json.value("save", std::uint64_t{0});
     standing.learned = json.value("learned", false);
     standing.cached = json.value("cached", false);
     standing.LoadPlace(json.dump());
@@ -69,6 +69,8 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
     record.has_best = json.at("has_best").get<bool>();
     TRY(early.Load(std::move(record), file));
     std::optional<data::TensorFile> part;
+    if (before == workers && !strategy.alone() && standing.saves == 0)
+      return unusable("written by an earlier version, which gave the parts of workers other names");
     if (before == workers && !strategy.alone())
       part = TRY(data::TensorFile::Read(env_.files, files_.Part(standing.saves)));
     const data::TensorFile& own = part && !strategy.reads_all() ? *part : file;

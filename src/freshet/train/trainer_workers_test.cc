@@ -1,5 +1,7 @@
 // Several workers: what is saved when they stop, and who can go on from it.
 
+#include <nlohmann/json.hpp>
+
 #include "base/random.h"
 #include "fabric/threads/threads_testing.h"
 #include "train/bench_testing.h"
@@ -209,6 +211,37 @@ TEST_F(TrainerWorkersTest, DataThatHasChangedIsNoticed) {
     EXPECT_NE(refused.error->text.find(part), std::string::npos) << refused.error->text;
   plan.train.inputs = "sea.csv: 100 bytes, ends 1234\n";
   EXPECT_TRUE(bench_.Run(plan).ok());
+}
+
+// Checkpoints of before saves were counted: who trains alone goes on, of workers the parts are not to be found.
+TEST_F(TrainerWorkersTest, ACheckpointWithoutANumberIsOfUseToWhoTrainsAlone) {
+  for (const int workers : {0, 2}) {
+    SCOPED_TRACE(workers);
+    Plan plan = Sea(200);
+    const auto run = [&] { return workers == 0 ? bench_.Run(plan) : Together(workers, plan); };
+    const BenchOutcome whole = run();
+    Forget();
+    plan.stop_at = 5;
+    ASSERT_EQ(run().code(), Code::kStopped);
+    plan.stop_at = 0;
+    const auto saved = data::TensorFile::Read(bench_.files, plan.train.checkpoint_path);
+    ASSERT_TRUE(saved.ok());
+    data::Metadata metadata = saved.value().metadata();
+    auto train = nlohmann::ordered_json::parse(metadata.at("train"));
+    ASSERT_EQ(train.erase("save"), 1u);
+    metadata["train"] = train.dump();
+    ASSERT_TRUE(base::WriteAtomic(bench_.files, plan.train.checkpoint_path, [&](base::OutputFile& file) {
+                  return data::WriteTensors(file, saved.value().tensors(), metadata);
+                }).ok());
+    const BenchOutcome resumed = run();
+    if (workers == 0) {
+      ExpectSame(resumed, whole);
+    } else {
+      ASSERT_FALSE(resumed.ok());
+      EXPECT_NE(resumed.error->text.find("written by an earlier version"), std::string::npos) << resumed.error->text;
+    }
+    Forget();
+  }
 }
 
 }  // namespace
