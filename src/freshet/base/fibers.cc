@@ -94,7 +94,12 @@ struct Fibers::Scheduler {
     std::erase_if(everybody, [&](const auto& other) { return other.get() == next; });
   }
   // What is due next happens, and time moves to it.
-  void MoveHands() {
+  void MoveHands(Pace* beside) {
+    if (beside != nullptr) {
+      const Duration next = agenda.empty() ? Duration::max() : agenda.begin()->first.first;
+      now = std::max(now, beside->Advance(next));
+      if (now < next) return;
+    }
     if (agenda.empty()) {
       std::fprintf(stderr, "%zu fibers wait for what nobody will ever do\n", everybody.size());
       CHECK(!agenda.empty());
@@ -149,7 +154,7 @@ void Fibers::At(Duration when, std::function<void()> event) {
 }
 int Fibers::house() const { return scheduler_->current == nullptr ? 0 : scheduler_->current->house; }
 
-void Fibers::Run() {
+void Fibers::Run(Pace* beside) {
   CHECK(running_here == nullptr);
   running_here = this;
   Scheduler& s = *scheduler_;
@@ -160,7 +165,7 @@ void Fibers::Run() {
       s.moved = false;
       s.ready.swap(s.contending);
     } else {
-      s.MoveHands();
+      s.MoveHands(beside);
       s.moved = true;
     }
   }

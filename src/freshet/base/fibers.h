@@ -8,6 +8,15 @@
 
 namespace freshet::base {
 
+// What else goes on in simulated time, at a pace of its own: a network that another simulator moves.
+class Pace {
+ public:
+  virtual ~Pace() = default;
+  // Lets its time pass to `until`, or only to where the first thing happens; gives the time it is then. What happens
+  // tells whom it concerns meanwhile. Duration::max(): there is nothing else to come.
+  virtual Clock::Duration Advance(Clock::Duration until) = 0;
+};
+
 // A clock whose threads (base::Thread) are fibers of one thread: they take turns, each until it waits, and time moves
 // when all wait. Who of those that could go on does so is drawn from a seed: a run is the same every time, and another
 // seed is another order of what happens at once.
@@ -35,7 +44,7 @@ class Fibers final : public Clock {
 
   void StartIn(int house, std::function<void()> body);
   void At(Duration when, std::function<void()> event);
-  void Run();
+  void Run(Pace* beside = nullptr);
 
   int house() const;  // of the fiber that runs
   void Freeze(int house);

@@ -180,9 +180,20 @@ Result<void> Settings::Check() const {
 void Settings::LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes) {
   const auto text = ReadAll(files, path);
   if (!text.ok()) return mistakes.push_back(text.error().text);
+  TakeToml(text.value(), path, mistakes);
+}
+
+Result<void> Settings::ParseToml(std::string_view text, const std::string& name) {
+  std::vector<std::string> mistakes;
+  TakeToml(text, name, mistakes);
+  if (!mistakes.empty()) return Error{Code::kInvalid, Join(mistakes, "\n")};
+  return {};
+}
+
+void Settings::TakeToml(std::string_view text, const std::string& path, std::vector<std::string>& mistakes) {
   toml::table parsed;
   try {  // the parser's own errors end here
-    parsed = toml::parse(text.value(), path);
+    parsed = toml::parse(text, path);
   } catch (const toml::parse_error& problem) {
     const auto& at = problem.source().begin;
     return mistakes.push_back(Str(path, ":", at.line, ":", at.column, ": ", problem.description()));

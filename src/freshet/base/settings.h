@@ -47,6 +47,9 @@ class Settings {
   // kInvalid with one line per mistake.
   Result<void> Parse(const std::vector<std::string>& arguments, Files& files);
 
+  // The same from the text of such a file, called `name` in what is wrong with it.
+  Result<void> ParseToml(std::string_view text, const std::string& name);
+
   // What is in force now, as TOML that Parse would take.
   std::string Effective() const;
   // The flags, group by group, one per line with its default. A group may be gone on with after another.
@@ -74,6 +77,7 @@ class Settings {
   static std::string CheckText(const Setting& setting, std::string_view text);
   std::string Set(Setting& setting, std::string_view text);  // "" or what is wrong
   void LoadToml(const std::string& path, Files& files, std::vector<std::string>& mistakes);
+  void TakeToml(std::string_view text, const std::string& path, std::vector<std::string>& mistakes);
 
   std::vector<Setting> settings_;
   std::string group_ = "Options";
