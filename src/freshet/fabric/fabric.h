@@ -134,6 +134,10 @@ class Fabric {
     return Error{Code::kInvalid, "this fabric has no all-reduce of its own"};
   }
 
+  // Somebody above works on what is sent or has come, for so many bytes of floats: "add", "copy", "encode NAME",
+  // "decode NAME". Where time is simulated, that takes some.
+  virtual void Spend(std::string_view work, std::size_t bytes) { (void)work, (void)bytes; }
+
   // The short forms: Start and Wait in one.
   Result<void> Send(int to, Tag tag, std::span<const std::byte> bytes);
   Result<Arrived> Receive(From from, Tag tag, std::span<std::byte> into);

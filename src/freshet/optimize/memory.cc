@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/hollow.h"
+
 namespace freshet::optimize {
 namespace {
 
@@ -40,5 +42,9 @@ bool HeapMemory::Commit(void* at, std::size_t from, std::size_t to) {
 }
 
 void HeapMemory::Release(void* at, std::size_t bytes) { munmap(at, Up(bytes)); }
+
+void* HollowMemory::Reserve(std::size_t bytes) { return bytes <= base::kMostHollowBytes ? base::Hollow() : nullptr; }
+bool HollowMemory::Commit(void*, std::size_t, std::size_t) { return true; }
+void HollowMemory::Release(void*, std::size_t) {}
 
 }  // namespace freshet::optimize

@@ -26,4 +26,12 @@ class HeapMemory final : public Memory {
   void Release(void* at, std::size_t bytes) override;
 };
 
+// Parameters of which only the size is of interest (base/hollow.h).
+class HollowMemory final : public Memory {
+ public:
+  void* Reserve(std::size_t bytes) override;
+  bool Commit(void* at, std::size_t from, std::size_t to) override;
+  void Release(void* at, std::size_t bytes) override;
+};
+
 }  // namespace freshet::optimize

@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hollow.h"
+
 namespace freshet::strategy {
+namespace {
+
+bool IsHollow(const optimize::Parameters& parameters) {
+  return parameters.blocks() > 0 && base::IsHollow(parameters.Row(0, 0));
+}
+
+}  // namespace
 
 void Averager::Pack(const optimize::Parameters& parameters) {
   for (std::size_t b = 0; b < parameters.blocks(); ++b) {
@@ -39,6 +48,7 @@ Result<void> Averager::MatchRows() {
 
 void Averager::Begin() {
   if (momentum_ == 0 || !before_.empty()) return;  // it goes on where an earlier run was
+  if (IsHollow(world_.parameters)) return;
   packed_.clear();
   Pack(world_.parameters);
   before_ = packed_;
@@ -47,11 +57,15 @@ void Averager::Begin() {
 
 Result<void> Averager::Run() {
   TRY(MatchRows());
+  if (IsHollow(world_.parameters)) return RunHollow();
   packed_.clear();
   Pack(world_.parameters);
   const std::size_t weights = packed_.size();
   if (with_state_) Pack(world_.optimizer.state());
+  floats_ = packed_.size();
+  world_.collectives.fabric().Spend("copy", floats_ * sizeof(float));
   TRY(world_.collectives.AllReduce(packed_));
+  world_.collectives.fabric().Spend("copy", (momentum_ > 0 ? 4 : 2) * floats_ * sizeof(float));
   const float share = 1.0f / static_cast<float>(world_.collectives.fabric().size());
   for (float& value : packed_) value *= share;
   if (momentum_ > 0) {
@@ -65,6 +79,16 @@ Result<void> Averager::Run() {
   std::size_t at = 0;
   Unpack(world_.parameters, at);
   if (with_state_) Unpack(world_.optimizer.state(), at);
+  return {};
+}
+
+// The same of parameters of which only the size is of interest.
+Result<void> Averager::RunHollow() {
+  floats_ = world_.parameters.size() + (with_state_ ? world_.optimizer.state().size() : 0);
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  fabric.Spend("copy", floats_ * sizeof(float));
+  TRY(world_.collectives.AllReduce(base::HollowFloats(floats_)));
+  fabric.Spend("copy", (momentum_ > 0 ? 4 : 2) * floats_ * sizeof(float));
   return {};
 }
 

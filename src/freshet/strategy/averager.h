@@ -23,19 +23,21 @@ class Averager {
   Result<void> Run();
   // Starts a movement from the parameters as they are.
   void Begin();
-  std::uint64_t floats() const { return packed_.size(); }
+  std::uint64_t floats() const { return floats_; }  // that were averaged the last time
 
   void Save(std::vector<data::Tensor>& tensors) const;
   Result<void> Load(const data::TensorFile& file);
 
  private:
   Result<void> MatchRows();
+  Result<void> RunHollow();
   void Pack(const optimize::Parameters& parameters);
   void Unpack(optimize::Parameters& parameters, std::size_t& at) const;
 
   const Strategy::World world_;
   const double momentum_;
   const bool with_state_;
+  std::uint64_t floats_ = 0;
   std::vector<float> packed_;             // all blocks, one after another
   std::vector<float> before_, velocity_;  // with momentum
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/hollow.h"
 #include "base/option.h"
 #include "fabric/collectives/factors.h"
 #include "fabric/collectives/power.h"
@@ -34,7 +35,7 @@ Result<std::unique_ptr<fabric::Codec>> MakeCodec(const StrategyOptions& options)
 }
 
 void FillIfEmpty(BlockGradient& block) {
-  if (block.empty()) std::fill(block.memory().begin(), block.memory().end(), 0.0f);
+  if (block.empty() && !base::IsHollow(block.memory())) std::fill(block.memory().begin(), block.memory().end(), 0.0f);
   block.SetFull();
 }
 
@@ -111,12 +112,15 @@ struct GradientSum::Inside {
       const BlockGradient& end = gradient.blocks[bucket.last];
       const float* const begin = block.memory().data();
       bucket.values = {const_cast<float*>(begin), end.memory().data() + end.memory().size()};
-      if (power) bucket.power = std::make_unique<PowerAllReduce>(shapes[b].rows, shapes[b].width, Rank(), b);
+      if (power)
+        bucket.power =
+            std::make_unique<PowerAllReduce>(shapes[b].rows, shapes[b].width, Rank(), b, base::IsHollow(bucket.values));
       open = !power && bucket.values.size_bytes() < enough;
     }
     for (Bucket& bucket : buckets)
       if (options.codec != "none" && options.codec != "power")
-        bucket.compressed = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(options)), bucket.values.size());
+        bucket.compressed = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(options)), bucket.values.size(),
+                                                                  base::IsHollow(bucket.values));
     return {};
   }
   std::size_t Rank() const { return static_cast<std::size_t>(options.power_rank); }
@@ -128,7 +132,7 @@ struct GradientSum::Inside {
       if (block.memory().empty()) continue;
       FillIfEmpty(block);
       // Blocks are aligned. What a codec made of the gap before one would be summed again, and grow with every step.
-      std::fill(end, block.memory().data(), 0.0f);
+      if (!base::IsHollow(end)) std::fill(end, block.memory().data(), 0.0f);
       end = block.memory().data() + block.memory().size();
     }
     CountDense(bucket.values.size());

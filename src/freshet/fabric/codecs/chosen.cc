@@ -1,6 +1,7 @@
 #include "fabric/codecs/chosen.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "fabric/codecs/float16.h"
@@ -26,6 +27,11 @@ void ChosenCodec::Encode(std::span<const float> values, std::span<float> residua
   if (residual.empty()) return;
   UnpackBf16(out.data() + begin, picked_);
   for (std::size_t i = 0; i < chosen_.size(); ++i) residual[chosen_[i]] -= picked_[i];
+}
+
+std::size_t ChosenCodec::EncodedBytes(std::size_t count) const {
+  const auto chosen = static_cast<std::size_t>(std::ceil(expected_ * static_cast<double>(count)));
+  return ExpectedPositionBytes(chosen, count) + sizeof(std::uint16_t) * chosen;
 }
 
 Result<void> ChosenCodec::Decode(std::span<const std::byte> bytes, std::span<float> into, Onto onto) const {

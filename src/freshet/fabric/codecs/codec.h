@@ -12,7 +12,8 @@
 namespace freshet::fabric {
 
 struct CodecOptions {
-  double fraction = 0.01;   // topk: the share of the values that travels, (0, 1]
+  double fraction =
+      0.01;  // topk: the share of the values that travels, (0, 1]; threshold: the share that is expected to
   double threshold = 1e-3;  // threshold: values from this magnitude on travel, > 0
 };
 
@@ -48,6 +49,10 @@ class Codec {
   // Replaces `out` by a form of values + residual and leaves in the residual what that form lost. An empty residual
   // means no feedback; codecs that use none leave it alone. Fewer than 2^32 values.
   virtual void Encode(std::span<const float> values, std::span<float> residual, std::vector<std::byte>& out) = 0;
+
+  // Bytes that so many values take; where that depends on the values, what it is on the average when they are as likely
+  // to travel here as there (threshold: CodecOptions::fraction of them).
+  virtual std::size_t EncodedBytes(std::size_t count) const = 0;
 
   // Reads as many values as `into` holds. The bytes are a peer's: nothing in them is believed, and kCorrupt says what
   // does not fit. `into` is then in no particular state.

@@ -207,6 +207,29 @@ TEST(Codec, SurvivesAnyBytes) {
   }
 }
 
+TEST(Codec, ExpectsTheBytesItThenTakes) {
+  for (const std::string& name : Codec::Names())
+    for (const std::size_t count : {1, 511, 512, 513, 100000}) {
+      SCOPED_TRACE(Str(name, " ", count));
+      for (const double fraction : {0.001, 0.01, 0.2, 0.9}) {
+        const std::vector<float> values = GradientLike(count, count);
+        std::vector<float> sizes;
+        for (const float value : values) sizes.push_back(std::abs(value));
+        std::sort(sizes.rbegin(), sizes.rend());
+        const auto travel = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(count)));
+        const auto codec = Made(name, {.fraction = fraction, .threshold = std::max(sizes[travel - 1], 1e-30f)});
+        std::vector<std::byte> bytes;
+        codec->Encode(values, {}, bytes);
+        const auto taken = static_cast<double>(bytes.size());
+        if (name == "topk" || name == "threshold") {
+          EXPECT_NEAR(static_cast<double>(codec->EncodedBytes(count)), taken, 0.05 * taken + 4);
+        } else {
+          EXPECT_EQ(codec->EncodedBytes(count), bytes.size());
+        }
+      }
+    }
+}
+
 TEST(Codec, OneBitTakesATwentyEighthOfTheBytesAndTopKAHundredth) {
   const std::vector<float> values = GradientLike(4, 100000);
   std::vector<std::byte> bytes;

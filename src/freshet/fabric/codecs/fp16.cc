@@ -19,9 +19,11 @@ class Float16 final : public Codec {
   bool uses_residual() const override { return false; }
 
   void Encode(std::span<const float> values, std::span<float>, std::vector<std::byte>& out) override {
-    out.resize(2 * values.size());
+    out.resize(EncodedBytes(values.size()));
     to_(values, out.data());
   }
+
+  std::size_t EncodedBytes(std::size_t count) const override { return 2 * count; }
 
   Result<void> Decode(std::span<const std::byte> bytes, std::span<float> into, Onto onto) const override {
     TRY(ExpectBytes(name(), bytes.size(), 2 * into.size(), into.size()));

@@ -20,7 +20,7 @@ class Int8 final : public Codec {
 
   void Encode(std::span<const float> values, std::span<float> residual, std::vector<std::byte>& out) override {
     CHECK(residual.empty() || residual.size() == values.size());
-    out.resize(BytesOf(values.size()));
+    out.resize(EncodedBytes(values.size()));
     std::byte* to = out.data();
     for (std::size_t begin = 0; begin < values.size(); begin += kCodecGroup) {
       const std::size_t count = std::min(kCodecGroup, values.size() - begin);
@@ -29,8 +29,12 @@ class Int8 final : public Codec {
     }
   }
 
+  std::size_t EncodedBytes(std::size_t count) const override {
+    return count + (count + kCodecGroup - 1) / kCodecGroup * sizeof(float);
+  }
+
   Result<void> Decode(std::span<const std::byte> bytes, std::span<float> into, Onto onto) const override {
-    TRY(ExpectBytes(name(), bytes.size(), BytesOf(into.size()), into.size()));
+    TRY(ExpectBytes(name(), bytes.size(), EncodedBytes(into.size()), into.size()));
     const std::byte* from = bytes.data();
     for (std::size_t begin = 0; begin < into.size(); begin += kCodecGroup) {
       const std::size_t count = std::min(kCodecGroup, into.size() - begin);
@@ -48,10 +52,6 @@ class Int8 final : public Codec {
   }
 
  private:
-  static std::size_t BytesOf(std::size_t count) {
-    return count + (count + kCodecGroup - 1) / kCodecGroup * sizeof(float);
-  }
-
   static void EncodeGroup(std::span<const float> values, std::span<float> residual, std::byte* to) {
     const std::size_t count = values.size();
     std::array<float, kCodecGroup> sum;

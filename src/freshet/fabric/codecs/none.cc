@@ -15,6 +15,8 @@ class None final : public Codec {
     out.assign(bytes.begin(), bytes.end());
   }
 
+  std::size_t EncodedBytes(std::size_t count) const override { return count * sizeof(float); }
+
   Result<void> Decode(std::span<const std::byte> bytes, std::span<float> into, Onto onto) const override {
     TRY(ExpectBytes(name(), bytes.size(), into.size_bytes(), into.size()));
     if (into.empty()) return {};

@@ -88,6 +88,8 @@ class OneBit final : public Codec {
     }
   }
 
+  std::size_t EncodedBytes(std::size_t count) const override { return BytesOf(count); }
+
   Result<void> Decode(std::span<const std::byte> bytes, std::span<float> into, Onto onto) const override {
     TRY(ExpectBytes(name(), bytes.size(), BytesOf(into.size()), into.size()));
     const std::byte* from = bytes.data();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace freshet::fabric {
 namespace {
@@ -111,6 +112,15 @@ void AppendPositions(std::span<const std::uint32_t> ascending, std::size_t range
   const std::size_t begin = out.size();
   out.resize(begin + (range + 7) / 8);
   for (const std::uint32_t position : ascending) out[begin + position / 8] |= std::byte{1} << (position % 8);
+}
+
+std::size_t ExpectedPositionBytes(std::size_t count, std::size_t range) {
+  const std::size_t fewer = std::min(count, range - std::min(count, range));
+  const double share = range == 0 ? 0 : static_cast<double>(fewer) / static_cast<double>(range);
+  double each = 1;
+  for (const int bits : {7, 14, 21, 28}) each += std::pow(1 - share, std::ldexp(1, bits));  // gaps that need one more
+  const auto gaps = static_cast<std::size_t>(std::ceil(each * static_cast<double>(fewer)));
+  return 1 + VarintBytes(static_cast<std::uint32_t>(count)) + std::min(gaps, (range + 7) / 8);
 }
 
 Result<void> TakePositions(std::span<const std::byte>& bytes, std::size_t range, std::size_t bytes_each,

@@ -19,6 +19,9 @@ namespace freshet::fabric {
 //           first
 void AppendPositions(std::span<const std::uint32_t> ascending, std::size_t range, std::vector<std::byte>& out);
 
+// How many bytes so many positions take on the average, when any are as likely as others.
+std::size_t ExpectedPositionBytes(std::size_t count, std::size_t range);
+
 // Takes positions from the front of a peer's bytes, which are not believed: what does not fit is kCorrupt. Each
 // position is followed by at least `bytes_each` further on, so that a count cannot ask for more memory than was sent.
 Result<void> TakePositions(std::span<const std::byte>& bytes, std::size_t range, std::size_t bytes_each,

@@ -6,7 +6,8 @@ namespace {
 
 class Threshold final : public ChosenCodec {
  public:
-  explicit Threshold(double threshold) : least_bits_(MagnitudeBits(static_cast<float>(threshold))) {}
+  Threshold(double threshold, double expected)
+      : ChosenCodec(expected), least_bits_(MagnitudeBits(static_cast<float>(threshold))) {}
   std::string_view name() const override { return "threshold"; }
 
  private:
@@ -20,6 +21,8 @@ class Threshold final : public ChosenCodec {
 
 }  // namespace
 
-CodecPtr MakeThreshold(const CodecOptions& options) { return std::make_unique<Threshold>(options.threshold); }
+CodecPtr MakeThreshold(const CodecOptions& options) {
+  return std::make_unique<Threshold>(options.threshold, options.fraction);
+}
 
 }  // namespace freshet::fabric

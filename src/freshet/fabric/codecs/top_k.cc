@@ -39,7 +39,7 @@ Cut FindCut(std::span<const float> values, std::size_t k) {
 
 class TopK final : public ChosenCodec {
  public:
-  explicit TopK(double fraction) : fraction_(fraction) {}
+  explicit TopK(double fraction) : ChosenCodec(fraction), fraction_(fraction) {}
   std::string_view name() const override { return "topk"; }
 
  private:

@@ -32,7 +32,8 @@ class CompressedAllReduce {
  public:
   static constexpr Tag kTags = 2;  // how many it uses, from the given one on
 
-  CompressedAllReduce(std::unique_ptr<Codec> codec, std::size_t length);
+  // `hollow`: only the size of the values is of interest (base/hollow.h), and so only as much is sent.
+  CompressedAllReduce(std::unique_ptr<Codec> codec, std::size_t length, bool hollow = false);
 
   // values.size() is `length`, on every member.
   Result<void> Run(Fabric& fabric, Tag tag, std::span<float> values);
@@ -49,10 +50,13 @@ class CompressedAllReduce {
   std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
+  Result<void> RunHollow(Fabric& fabric, Tag tag);
   std::span<const std::byte> Encode(int chunk, int count, std::span<const float> values);
 
   const std::unique_ptr<Codec> codec_;
   const std::size_t length_;
+  const bool hollow_;
+  const std::string encoding_, decoding_;  // what that work is called
   std::vector<float> residual_;
   std::uint64_t bytes_sent_ = 0;
   std::vector<float> sum_;                       // of the owned chunk

@@ -33,6 +33,7 @@ Result<void> DirectAllReduce(Transfers& transfers, std::span<float> values) {
     }
     float* const target = mine.data();
     SumInto(sources, {&target, 1}, mine.size());
+    transfers.fabric().Spend("add", static_cast<std::size_t>(n - 1) * mine.size_bytes());
     for (int other = 0; other < n; ++other) {
       if (other != me) transfers.Release(lent[static_cast<std::size_t>(other)]);
     }

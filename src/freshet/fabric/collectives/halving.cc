@@ -33,6 +33,7 @@ class Halving {
       TRY(transfers_.Wait(TRY(transfers_.Receive(PartnerAt(distance), AsBytes(into)))));
       TRY(transfers_.Wait(sent));
       Add(values_, theirs.get());
+      transfers_.fabric().Spend("add", values_.size_bytes());
     }
     return {};
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/hollow.h"
 
 namespace freshet::fabric {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 // A column of which less than this share is left beside the columns before it is taken for none at all: what is left is
 // the rounding of floats.
 constexpr double kIndependent = 1e-5;
+
+constexpr std::string_view kEncoding = "encode power", kDecoding = "decode power";
 
 std::unique_ptr<Codec> Exact() { return Codec::Make("none").value(); }
 
@@ -33,21 +36,24 @@ double Norm(std::span<const float> values) {
 
 }  // namespace
 
-PowerAllReduce::PowerAllReduce(std::size_t rows, std::size_t cols, std::size_t rank, std::uint64_t seed)
+PowerAllReduce::PowerAllReduce(std::size_t rows, std::size_t cols, std::size_t rank, std::uint64_t seed, bool hollow)
     : rows_(rows),
       cols_(cols),
       rank_(rank),
+      hollow_(hollow),
       random_(seed, "power"),
-      reduce_p_(Exact(), rank * rows),
-      reduce_q_(Exact(), rank * cols),
-      state_{.error = std::vector<float>(rows * cols), .q = std::vector<float>(rank * cols)},
-      p_(rank * rows) {
+      reduce_p_(Exact(), rank * rows, hollow),
+      reduce_q_(Exact(), rank * cols, hollow),
+      state_{.error = std::vector<float>(hollow ? 0 : rows * cols), .q = std::vector<float>(hollow ? 0 : rank * cols)},
+      p_(hollow ? 0 : rank * rows) {
   CHECK(rank > 0);
+  if (hollow) return;
   for (std::size_t k = 0; k < rank; ++k) DrawQ(k);
 }
 
 Result<void> PowerAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> matrix) {
   CHECK(matrix.size() == rows_ * cols_);
+  if (hollow_) return fabric.size() == 1 ? Result<void>() : RunHollow(fabric, tag);
   std::vector<float>& error = state_.error;
   if (fabric.size() == 1) {
     AddTimes(1, error, matrix);
@@ -55,6 +61,7 @@ Result<void> PowerAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> matri
     return {};
   }
   AddTimes(1, matrix, error);
+  fabric.Spend(kEncoding, matrix.size_bytes());
   MultiplyByQ(error);
   TRY(reduce_p_.Run(fabric, tag, p_));
   Orthonormalise();
@@ -62,10 +69,19 @@ Result<void> PowerAllReduce::Run(Fabric& fabric, Tag tag, std::span<float> matri
   AddProduct(-1, error);
   TRY(reduce_q_.Run(fabric, tag + CompressedAllReduce::kTags, state_.q));
   std::fill(matrix.begin(), matrix.end(), 0.0f);
+  fabric.Spend(kDecoding, matrix.size_bytes());
   AddProduct(1, matrix);
   // A direction in which there was nothing would stay empty for ever: look in another next time.
   for (std::size_t k = 0; k < rank_; ++k)
     if (std::all_of(QRow(k).begin(), QRow(k).end(), [](float value) { return value == 0; })) DrawQ(k);
+  return {};
+}
+
+Result<void> PowerAllReduce::RunHollow(Fabric& fabric, Tag tag) {
+  fabric.Spend(kEncoding, rows_ * cols_ * sizeof(float));
+  TRY(reduce_p_.Run(fabric, tag, base::HollowFloats(rank_ * rows_)));
+  TRY(reduce_q_.Run(fabric, tag + CompressedAllReduce::kTags, base::HollowFloats(rank_ * cols_)));
+  fabric.Spend(kDecoding, rows_ * cols_ * sizeof(float));
   return {};
 }
 

@@ -27,7 +27,8 @@ class PowerAllReduce {
  public:
   static constexpr Tag kTags = 2 * CompressedAllReduce::kTags;  // how many it uses, from the given one on
 
-  PowerAllReduce(std::size_t rows, std::size_t cols, std::size_t rank, std::uint64_t seed);
+  // `hollow`: as CompressedAllReduce.
+  PowerAllReduce(std::size_t rows, std::size_t cols, std::size_t rank, std::uint64_t seed, bool hollow = false);
 
   // Are its bytes fewer than those of the matrix?
   static bool Pays(std::size_t rows, std::size_t cols, std::size_t rank) { return rank * (rows + cols) < rows * cols; }
@@ -54,10 +55,12 @@ class PowerAllReduce {
   void MultiplyByQ(std::span<const float> matrix);
   void Orthonormalise();
   void MultiplyByP(std::span<const float> matrix);
+  Result<void> RunHollow(Fabric& fabric, Tag tag);
   // Adds factor · P Qᵀ.
   void AddProduct(float factor, std::span<float> to);
 
   const std::size_t rows_, cols_, rank_;
+  const bool hollow_;
   base::Random random_;
   CompressedAllReduce reduce_p_, reduce_q_;
   State state_;

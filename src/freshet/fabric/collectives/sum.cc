@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/hollow.h"
 
 namespace freshet::fabric {
 namespace {
@@ -23,6 +24,7 @@ void SumOfTwo(const float* a, const float* b, float* x, float* y, std::size_t co
 }  // namespace
 
 void Add(std::span<float> into, const float* from) {
+  if (base::IsHollow(into)) return;
   float* const to = into.data();
 #pragma omp simd
   for (std::size_t i = 0; i < into.size(); ++i) to[i] += from[i];
@@ -30,6 +32,7 @@ void Add(std::span<float> into, const float* from) {
 
 void SumInto(std::span<const float* const> sources, std::span<float* const> targets, std::size_t count) {
   CHECK(!sources.empty());
+  if (std::any_of(targets.begin(), targets.end(), [](const float* to) { return base::IsHollow(to); })) return;
   if (sources.size() == 2 && targets.size() == 2)
     return SumOfTwo(sources[0], sources[1], targets[0], targets[1], count);
   alignas(64) float sum[kStretch];

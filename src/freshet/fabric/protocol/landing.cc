@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/hollow.h"
 
 namespace freshet::fabric {
 namespace {
@@ -21,6 +22,7 @@ void Add(std::byte* __restrict onto, const std::byte* __restrict bytes, std::siz
 
 void Landing::Put(std::span<const std::byte> bytes) {
   CHECK(bytes.size() <= into_.size() - landed_);
+  if (base::IsHollow(bytes.data()) || base::IsHollow(into_.data())) return Advance(bytes.size());
   if (!adds_) {
     if (!bytes.empty()) std::memcpy(into_.data() + landed_, bytes.data(), bytes.size());
     landed_ += bytes.size();
