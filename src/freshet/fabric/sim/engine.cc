@@ -4,21 +4,22 @@
 
 namespace freshet::fabric::sim {
 
-Engine::Engine(Network& network, Settings settings, const base::Clock& clock)
+Engine::Engine(Wires& wires, Settings settings, Charges charges, const base::Clock& clock)
     : Protocol(std::move(settings), clock),
-      network_(network),
+      wires_(wires),
+      charges_(std::move(charges)),
       stirred_(clock.NewCondition()),
       shut_(static_cast<std::size_t>(size())) {
-  network_.Attach(rank(), [this](Letter letter) {
+  wires_.Attach(rank(), [this](Letter letter) {
     mail_.push_back(std::move(letter));
     stirred_->NotifyAll();
   });
 }
 
 Engine::~Engine() {
-  network_.Detach(rank());
+  wires_.Detach(rank());
   for (int other = 0; other < size(); ++other)
-    if (Open(other)) network_.Close(rank(), other);
+    if (Open(other)) wires_.Close(rank(), other);
 }
 
 bool Engine::Turn() {
@@ -35,26 +36,43 @@ void Engine::OnLetter(const Letter& letter) {
   if (shut_[static_cast<std::size_t>(letter.from)]) return;
   if (letter.kind == Letter::Kind::kClosed) return Lose(letter.from, "its connection was closed");
   Heard(letter.from);
+  if (charges_.spend) Charge(letter);
   if (letter.kind == Letter::Kind::kBulk) {
     Operation* const receive = ReceiveOf(letter.from, letter.note.id);
     if (receive == nullptr) return;  // it was given up
-    receive->landing.Put(letter.payload);
+    receive->landing.Put(letter.payload());
     return Moved(*receive);
   }
-  if (const Result<void> taken = OnNote(letter.from, letter.note, letter.payload); !taken.ok())
+  if (const Result<void> taken = OnNote(letter.from, letter.note, letter.payload()); !taken.ok())
     Lose(letter.from, taken.error().text);
+}
+
+void Engine::Charge(const Letter& letter) {
+  double seconds = charges_.message;
+  if (letter.kind == Letter::Kind::kBulk) {
+    const Operation* const receive = ReceiveOf(letter.from, letter.note.id);
+    const bool adds = receive != nullptr && receive->landing.adds();
+    seconds += static_cast<double>(letter.bytes()) * (adds ? charges_.add_byte : charges_.copy_byte);
+  } else if (letter.note.type != NoteType::kEager) {
+    return;
+  }
+  charges_.spend(seconds);
 }
 
 void Engine::Shut(int rank) {
   if (!Open(rank)) return;
   shut_[static_cast<std::size_t>(rank)] = true;
-  network_.Close(this->rank(), rank);
+  wires_.Close(this->rank(), rank);
 }
 
 void Engine::Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload) {
-  Letter letter{.from = rank(), .kind = kind, .note = note, .payload = {payload.begin(), payload.end()}};
+  Letter letter{.from = rank(), .kind = kind, .note = note};
+  if (kind == Letter::Kind::kNote && base::IsHollow(payload.data()))
+    letter.content.resize(payload.size());  // short, and kept by who is not ready for it
+  else
+    letter.Carry(payload);
   bytes_sent_ += letter.bytes();
-  network_.Send(to, std::move(letter));
+  wires_.Send(to, std::move(letter));
 }
 
 void Engine::Send(int to, const Note& note, std::span<const std::byte> payload, Operation* operation) {

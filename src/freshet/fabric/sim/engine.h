@@ -2,23 +2,33 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fabric/protocol/protocol.h"
-#include "fabric/sim/network.h"
+#include "fabric/sim/wires.h"
 
 namespace freshet::fabric::sim {
 
-// The protocol over a simulated network. What is sent is copied at once, so that an operation's memory is never
-// half way.
+// What it costs a member's processor to take a message, in seconds; none: nothing.
+struct Charges {
+  double message = 0;                                    // each, however short
+  double copy_byte = 0;                                  // put to its place
+  double add_byte = 0;                                   // added to what is there
+  std::map<std::string, double, std::less<>> work = {};  // a byte of what Fabric::Spend names
+  std::function<void(double seconds)> spend;             // takes the time, on the member's processor
+};
+
+// The protocol over simulated wires. What is sent is copied at once, so that an operation's memory is never half way.
 //
-// Threads: one at a time; the caller has a lock. Failure: as Protocol says. Ownership: borrows the network.
+// Threads: one at a time; the caller has a lock. Failure: as Protocol says. Ownership: borrows the wires.
 class Engine final : public Protocol {
  public:
-  Engine(Network& network, Settings settings, const base::Clock& clock);
+  Engine(Wires& wires, Settings settings, Charges charges, const base::Clock& clock);
   ~Engine() override;
 
   bool Turn() override;
@@ -26,6 +36,7 @@ class Engine final : public Protocol {
   base::Condition& stirred() { return *stirred_; }  // notified when there is something to look at
   bool Quiet() const { return mail_.empty(); }      // is there nothing for Turn to do?
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
+  const Charges& charges() const { return charges_; }
 
  private:
   bool Open(int rank) const override { return rank != this->rank() && !shut_[static_cast<std::size_t>(rank)]; }
@@ -41,8 +52,10 @@ class Engine final : public Protocol {
 
   void Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload);
   void OnLetter(const Letter& letter);
+  void Charge(const Letter& letter);
 
-  Network& network_;
+  Wires& wires_;
+  const Charges charges_;
   const std::unique_ptr<base::Condition> stirred_;
   std::deque<Letter> mail_;
   std::vector<bool> shut_;

@@ -7,25 +7,9 @@
 
 #include "base/fibers.h"
 #include "base/random.h"
-#include "fabric/protocol/note.h"
+#include "fabric/sim/wires.h"
 
 namespace freshet::fabric::sim {
-
-// What one member sends another.
-struct Letter {
-  enum class Kind {
-    kNote,    // and what goes with it
-    kBulk,    // the whole of a long message: the note's id is that of its receive
-    kClosed,  // the connection ends
-  };
-  int from = 0;
-  Kind kind = Kind::kNote;
-  Note note = {};
-  std::vector<std::byte> payload = {};
-
-  std::size_t bytes() const { return kHeadBytes + payload.size(); }
-  static constexpr std::size_t kHeadBytes = 32;
-};
 
 // How fast it is, the same between all.
 struct Link {
@@ -34,23 +18,21 @@ struct Link {
   double bytes_per_second = 1e9;                                 // into and out of each member
 };
 
-// A network in simulated time. Every two members have a connection, which like one of TCP brings everything in order or
-// ends. A member's letters leave one after the other, at the speed of its link.
+// A network to which faults happen. A member's letters leave one after the other, at the speed of its link.
 //
 // Faults: what goes one way can be held back (a partition: it arrives, in order, when that is over), be late, or be
 // lost with its connection. Somebody killed has no connections any more.
 //
 // Threads: as base::Fibers. Ownership: borrows the fibers.
-class Network {
+class Network final : public Wires {
  public:
   Network(base::Fibers& fibers, int size, const Link& link, std::uint64_t seed);
 
-  int size() const { return static_cast<int>(leaves_at_.size()); }
-  // Who takes the letters for a member; none: they are lost. Called from events.
-  void Attach(int rank, std::function<void(Letter)> take);
-  void Detach(int rank) { takers_[static_cast<std::size_t>(rank)] = nullptr; }
-  void Send(int to, Letter letter);
-  void Close(int from, int to);  // the other end learns of it behind what was sent
+  int size() const override { return static_cast<int>(leaves_at_.size()); }
+  void Attach(int rank, std::function<void(Letter)> take) override;
+  void Detach(int rank) override { takers_[static_cast<std::size_t>(rank)] = nullptr; }
+  void Send(int to, Letter letter) override;
+  void Close(int from, int to) override;
 
   void Hold(int from, int to) { way(from, to).held = true; }
   void Release(int from, int to);

@@ -5,7 +5,7 @@
 namespace freshet::fabric {
 namespace {
 
-std::unique_ptr<sim::Engine> NewEngine(sim::Network& network, int rank, const SimOptions& options,
+std::unique_ptr<sim::Engine> NewEngine(sim::Wires& wires, int rank, const SimOptions& options, sim::Charges charges,
                                        const base::Clock& clock) {
   Protocol::Settings settings{.rank = rank,
                               .hosts = options.hosts,
@@ -14,15 +14,15 @@ std::unique_ptr<sim::Engine> NewEngine(sim::Network& network, int rank, const Si
                               .heartbeat = options.heartbeat,
                               .heartbeat_misses = options.heartbeat_misses,
                               .on_loss = options.on_loss};
-  while (settings.hosts.size() < static_cast<std::size_t>(network.size()))
+  while (settings.hosts.size() < static_cast<std::size_t>(wires.size()))
     settings.hosts.push_back(Str("sim", settings.hosts.size()));
-  return std::make_unique<sim::Engine>(network, std::move(settings), clock);
+  return std::make_unique<sim::Engine>(wires, std::move(settings), std::move(charges), clock);
 }
 
 }  // namespace
 
-SimFabric::SimFabric(sim::Network& network, int rank, const SimOptions& options, base::Clock& clock)
-    : SimFabric(NewEngine(network, rank, options, clock), options, clock) {}
+SimFabric::SimFabric(sim::Wires& wires, int rank, const SimOptions& options, base::Clock& clock, sim::Charges charges)
+    : SimFabric(NewEngine(wires, rank, options, std::move(charges), clock), options, clock) {}
 
 SimFabric::SimFabric(std::unique_ptr<sim::Engine> engine, const SimOptions& options, base::Clock& clock)
     : ProtocolFabric(std::move(engine),
@@ -32,6 +32,14 @@ SimFabric::SimFabric(std::unique_ptr<sim::Engine> engine, const SimOptions& opti
 }
 
 SimFabric::~SimFabric() { End(); }
+
+void SimFabric::Spend(std::string_view work, std::size_t bytes) {
+  const sim::Charges& charges = engine_.charges();
+  if (!charges.spend) return;
+  const auto found = charges.work.find(work);
+  const double each = work == "add" ? charges.add_byte : work == "copy" ? charges.copy_byte : 0;
+  charges.spend(static_cast<double>(bytes) * (found != charges.work.end() ? found->second : each));
+}
 
 void SimFabric::Rest(Duration, Duration longest) {
   if (engine_.Quiet()) engine_.stirred().WaitUntil(mutex(), clock().Now() + longest);

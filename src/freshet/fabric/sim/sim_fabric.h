@@ -9,7 +9,7 @@
 
 #include "fabric/protocol/protocol_fabric.h"
 #include "fabric/sim/engine.h"
-#include "fabric/sim/network.h"
+#include "fabric/sim/wires.h"
 
 namespace freshet::fabric {
 
@@ -24,18 +24,18 @@ struct SimOptions {
   std::uint64_t max_message_bytes = std::uint64_t{16} << 30;
 };
 
-// A fabric whose members live in one process and in simulated time (base::Fibers), over a simulated network
-// (sim/network.h). Everything above and the protocol that finds losses are those of the other fabrics.
+// A fabric whose members live in one process and in simulated time (base::Fibers), over simulated wires. Everything above and the protocol that finds losses are those of the other fabrics.
 //
 // Threads, blocking, failure: as Fabric and ProtocolFabric say; a member whose connection is closed is lost at once,
 //          one that is frozen or cut off after heartbeat_misses heartbeats.
-// Ownership: borrows network and clock. The clock is of those fibers.
+// Ownership: borrows wires and clock. The clock is of those fibers.
 class SimFabric final : public ProtocolFabric {
  public:
-  SimFabric(sim::Network& network, int rank, const SimOptions& options, base::Clock& clock);
+  SimFabric(sim::Wires& wires, int rank, const SimOptions& options, base::Clock& clock, sim::Charges charges = {});
   ~SimFabric() override;
 
   std::string_view name() const override { return "sim"; }
+  void Spend(std::string_view work, std::size_t bytes) override;
 
  private:
   void Rest(Duration idle, Duration longest) override REQUIRES(mutex());

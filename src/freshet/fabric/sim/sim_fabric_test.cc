@@ -1,6 +1,7 @@
 #include "fabric/sim/sim_fabric.h"
 
 #include "fabric/fabric_suite_testing.h"
+#include "fabric/sim/network.h"
 
 namespace freshet::fabric {
 namespace {

@@ -32,7 +32,7 @@ void World::Run(const Body& body) {
   if (traced_)
     network_.Watch([this](int to, const Letter& letter) {
       Note(Str(letter.from, " > ", to, " ", static_cast<int>(letter.kind), " ", static_cast<int>(letter.note.type), " ",
-               letter.note.tag, " ", letter.note.id, " ", letter.note.argument, " ", letter.payload.size()));
+               letter.note.tag, " ", letter.note.id, " ", letter.note.argument, " ", letter.payload().size()));
     });
   for (const Fault& fault : options_.faults) {
     fibers_.At(fault.at, [this, &fault] { Begin(fault); });
