@@ -24,7 +24,7 @@ function(freshet_install_room name)
   target_link_libraries(freshet_library INTERFACE freshet_${name})
   install(TARGETS freshet_${name} EXPORT freshet ARCHIVE DESTINATION lib)
   install(DIRECTORY ./ DESTINATION include/freshet/${name} FILES_MATCHING PATTERN "*.h" PATTERN "*_testing.h" EXCLUDE
-          PATTERN mpi EXCLUDE PATTERN short_waits EXCLUDE)
+          PATTERN mpi EXCLUDE PATTERN simgrid EXCLUDE PATTERN short_waits EXCLUDE)
 endfunction()
 
 # Once all rooms are there.

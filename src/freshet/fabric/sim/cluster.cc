@@ -1,0 +1,56 @@
+#include "fabric/sim/cluster.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/str.h"
+
+namespace freshet::fabric::sim {
+namespace {
+
+std::vector<int> Places(const ClusterOptions& options) {
+  std::vector<int> node_of;
+  for (int node = 0; node < options.nodes; ++node) node_of.insert(node_of.end(), options.workers_per_node, node);
+  return node_of;
+}
+
+}  // namespace
+
+Cluster::Cluster(ClusterOptions options, Flows& flows)
+    : options_(std::move(options)),
+      fibers_(options_.seed),
+      flows_(flows),
+      node_of_(Places(options_)),
+      network_(fibers_, flows, options_.platform, node_of_) {
+  CHECK(options_.nodes >= 1 && options_.nodes <= options_.platform.nodes && options_.workers_per_node >= 1);
+  for (int node = 0; node < options_.nodes; ++node) {
+    cores_.push_back(std::make_unique<Cores>(fibers_, options_.platform.cores));
+    if (node == options_.slow_node) cores_.back()->Slow(options_.slow_times);
+  }
+}
+
+Cluster::~Cluster() = default;
+
+void Cluster::Run(const Body& body) {
+  for (int rank = 0; rank < size(); ++rank)
+    fibers_.StartIn(rank, [this, rank, &body] {
+      Member member(*this, rank);
+      body(member);
+    });
+  fibers_.Run(&flows_);
+}
+
+std::unique_ptr<Fabric> Cluster::Member::Connect() {
+  const Platform& platform = cluster_.options_.platform;
+  SimOptions options = cluster_.options_.fabric;
+  for (const int node : cluster_.node_of_) options.hosts.push_back(Str("node", node));
+  Cores& cores = this->cores();
+  Charges charges{.message = platform.message_us * 1e-6,
+                  .copy_byte = 1e-9 / platform.copy_gb_s,
+                  .add_byte = 1e-9 / platform.add_gb_s,
+                  .work = cluster_.options_.work,
+                  .spend = [&cores](double seconds) { cores.Work(seconds); }};
+  return std::make_unique<SimFabric>(cluster_.network_, rank_, options, cluster_.fibers_, std::move(charges));
+}
+
+}  // namespace freshet::fabric::sim
