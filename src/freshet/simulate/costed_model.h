@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+
+#include "model/model.h"
+#include "simulate/costs.h"
+
+namespace freshet::simulate {
+
+// A model that takes the time its computing would. With real values it computes, too, and the results are its own; else
+// parameters and gradients are hollow (base/hollow.h), nothing is computed, and only the moments at which gradients are
+// complete are real.
+//
+// Ownership: borrows all it is given.
+class CostedModel final : public model::Model {
+ public:
+  enum class Values { kReal, kNone };
+  // `spend` takes so many seconds of so many cores.
+  using Spend = std::function<void(double seconds, int cores)>;
+  CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend);
+
+  model::Traits traits() const override;
+  std::vector<optimize::Block> Blocks() const override { return inner_.Blocks(); }
+  Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override;
+  void Predict(const optimize::Parameters& parameters, const data::Batch& batch, model::Workspace& workspace,
+               std::span<float> out) const override;
+  Result<void> Reserve(std::size_t rows, model::Workspace& workspace) const override;
+  double LossAndGradient(const optimize::Parameters& parameters, const data::Batch& batch, model::Workspace& workspace,
+                         optimize::Gradient& gradient, std::span<float> out) const override;
+  double Update(optimize::Parameters& parameters, const data::Batch& batch, optimize::Optimizer& optimizer,
+                model::Workspace& workspace, std::span<float> out, optimize::Optimizer::Sharing sharing) const override;
+  void Touch(const optimize::Parameters& parameters, const data::Batch& batch,
+             optimize::RowSets& touched) const override;
+  void Observe(optimize::Parameters& parameters, const data::Batch& batch,
+               optimize::Optimizer& optimizer) const override;
+  Observes observes(const optimize::Parameters& parameters, const optimize::Optimizer& optimizer) const override;
+  void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
+             optimize::Optimizer& optimizer, model::Workspace& workspace) const override;
+  Result<optimize::Gradient> NewGradient(optimize::Memory& memory,
+                                         const optimize::Portion& portion = {}) const override;
+  bool GivesFactors(std::size_t block) const override { return real() && inner_.GivesFactors(block); }
+  bool Supervised() const override { return inner_.Supervised(); }
+
+ protected:
+  void Start(optimize::Parameters& parameters) const override;
+
+ private:
+  bool real() const { return values_ == Values::kReal; }
+
+  const model::Model& inner_;
+  const Costs& costs_;
+  const Values values_;
+  const Spend spend_;
+};
+
+}  // namespace freshet::simulate

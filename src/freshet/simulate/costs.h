@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/platform.h"
+#include "model/network/graph.h"
+
+namespace freshet::simulate {
+
+// What a batch costs one worker, in seconds on its cores.
+struct StepCost {
+  std::vector<double> finished;  // by block: from the begin until its gradient is complete
+  double compute = 0;            // until all are, and the loss
+  double apply = 0;              // of the update that follows
+};
+
+class Costs {
+ public:
+  virtual ~Costs() = default;
+  virtual StepCost Of(std::size_t rows, int cores) const = 0;
+};
+
+// Of a network, by what the cores of a platform can do: layers that multiply reach the platform's share of its best
+// speed, which grows with the rows; the others are as fast as memory. Backward takes as long as forward for the weights
+// and again for the inputs, where these are not the data; an update is five passes over the parameters.
+class DescribedCosts final : public Costs {
+ public:
+  // kInvalid when the graph makes no sense.
+  static Result<DescribedCosts> Make(const model::network::Graph& graph, const fabric::sim::Platform& platform);
+  StepCost Of(std::size_t rows, int cores) const override;
+
+ private:
+  struct Layer {
+    double flops = 0, bytes = 0;  // of a row, forward; bytes that are read and written
+    double weight_bytes = 0;      // of its parameters, whatever the rows
+    std::size_t blocks = 0;
+    int backward = 2;  // as much as so many times forward
+  };
+  explicit DescribedCosts(const fabric::sim::Platform& platform) : platform_(platform) {}
+  double Seconds(const Layer& layer, std::size_t rows, int cores) const;
+
+  fabric::sim::Platform platform_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace freshet::simulate
