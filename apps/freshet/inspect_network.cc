@@ -10,6 +10,7 @@
 #include "model/network/program.h"
 #include "model/network/remarks.h"
 #include "model/network/zoo.h"
+#include "table.h"
 
 namespace freshet::cli {
 namespace {
@@ -88,28 +89,6 @@ Result<Json> BytesOf(const Graph& graph, std::uint64_t parameters, const Network
               {"gradient", weights},
               {"optimizer_state", weights * static_cast<std::uint64_t>(optimizer->slots())},
               {"arena", program->arena_bytes()}};
-}
-
-// As wide as it looks: letters, not bytes.
-std::size_t Letters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-// The first columns aligned to the left, the others to the right.
-std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], Letters(row[c]));
-  std::string out;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string blank(widths[c] - Letters(row[c]), ' ');
-      out += Str(c == 0 ? "" : "  ", c < left_columns ? row[c] + blank : blank + row[c]);
-    }
-    out += "\n";
-  }
-  return out;
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace freshet::cli {
+
+// Rows of as many cells each, in columns: the first aligned to the left, the others to the right.
+std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns);
+
+}  // namespace freshet::cli
