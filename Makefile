@@ -22,6 +22,7 @@ demo: build  ## trains, compares ways of keeping a model up to date, serves one 
 
 test: deps  ## builds everything and runs the tests
 	@scripts/install-deps --mpi || echo "NOTE Open MPI could not be installed: workers over MPI are not tested"
+	@scripts/install-deps --sim || echo "NOTE SimGrid could not be installed: simulated networks but for stars are not tested"
 	@cmake --preset release
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release

@@ -102,7 +102,8 @@ int main(int argc, char** argv) {
   using namespace freshet;
   base::SystemClock clock;
   cli::Session session(clock);
-  return session.End(cli::RunProgram(argc, argv, [&](const fabric::Place& place, base::Clock::Duration heartbeat) {
+  const auto connect = [&](const fabric::Place& place, base::Clock::Duration heartbeat) {
     return session.Connect(place, heartbeat);
-  }));
+  };
+  return session.End(cli::RunProgram(argc, argv, {.connect_mpi = connect}));
 }

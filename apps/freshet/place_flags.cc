@@ -6,7 +6,7 @@
 #include "announce.h"
 #include "fabric/tcp/tcp_fabric.h"
 #include "launch_token.h"
-#include "mpi_program.h"
+#include "sibling.h"
 
 namespace freshet::cli {
 
@@ -37,7 +37,9 @@ Result<fabric::Place> PlaceFlags::FindPlace(const Door& door, int workers) const
   const bool mpi = fabric == "mpi";
   if (mpi && tls)
     return Error{Code::kInvalid, "--tls goes with --fabric tcp: how MPI's bytes travel is the business of its network"};
-  if (mpi && !door.connect_mpi) return BecomeMpiProgram(door.arguments);
+  if (mpi && !door.extras.connect_mpi)
+    return BecomeSibling("freshet-mpi", door.arguments, "--fabric mpi",
+                         "install libopenmpi-dev (or libmpich-dev) and build again, or use --fabric tcp");
   const fabric::PlaceFlags flags{.rank = rank,
                                  .size = world,
                                  .rendezvous = rendezvous,
@@ -52,7 +54,7 @@ Result<fabric::Place> PlaceFlags::FindPlace(const Door& door, int workers) const
 }
 
 Result<std::unique_ptr<fabric::Fabric>> PlaceFlags::Connect(const fabric::Place& place, const Door& door) const {
-  if (fabric == "mpi") return door.connect_mpi(place, std::chrono::milliseconds(heartbeat));
+  if (fabric == "mpi") return door.extras.connect_mpi(place, std::chrono::milliseconds(heartbeat));
   const Token token = TRY(ReadToken(token_file, place, [](const char* name) { return std::getenv(name); }));
   fabric::TcpOptions options;
   options.rank = place.rank;

@@ -118,7 +118,7 @@ bool NobodyTakesResults() {
 
 }  // namespace
 
-int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
+int RunProgram(int argc, char** argv, Extras extras) {
   if (MayComputeNetworks({argv, static_cast<std::size_t>(argc)})) model::WaitShortly(argv);
 #if defined(__AVX2__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
@@ -150,7 +150,7 @@ int RunProgram(int argc, char** argv, ConnectMpi connect_mpi) {
       return 2;
     }
   }
-  Door door{files, clock, log, faults, g_stop, {argv + 1, argv + argc}, std::move(connect_mpi)};
+  Door door{files, clock, log, faults, g_stop, {argv + 1, argv + argc}, std::move(extras)};
   const auto result = Run(door, door.arguments);
   if (result.ok()) return door.exit_code;
   if (result.error().code == Code::kIo && NobodyTakesResults()) {  // as every program ends that a pipe was closed on

@@ -6,9 +6,8 @@
 
 namespace freshet::cli {
 
-// The door: signals, the log's sink, exit codes; everything else is in the verbs. Once in a process. `connect_mpi` is
-// what freshet-mpi has and freshet has not.
-int RunProgram(int argc, char** argv, ConnectMpi connect_mpi = {});
+// The door: signals, the log's sink, exit codes; everything else is in the verbs. Once in a process.
+int RunProgram(int argc, char** argv, Extras extras = {});
 
 // One line to standard error, with options named as flags.
 void WriteError(std::string_view line);

@@ -9,8 +9,8 @@
 namespace freshet::cli {
 
 std::vector<const Verb*> Verbs() {
-  return {&kTrain,  &kLaunch, &kPredict, &kEvaluate, &kRecommend, &kServe,
-          &kReplay, &kData,   &kInspect, &kExport,   &kImport,    &kBench};
+  return {&kTrain, &kLaunch,  &kPredict, &kEvaluate, &kRecommend, &kServe,   &kReplay,
+          &kData,  &kInspect, &kExport,  &kImport,   &kBench,     &kSimulate};
 }
 
 Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
@@ -34,7 +34,7 @@ std::string VersionText(const Door& door) {
              "\nmodels: linear, factorization, fm, kmeans, networks on oneDNN; ONNX in and out"
              "\nformats: libsvm, csv, vw, ratings, idx, cifar10, images, text; gzip, xz, zstd"
              "\nfabrics: threads, tcp",
-             door.connect_mpi ? ", mpi\n" : "\n");
+             door.extras.connect_mpi ? ", mpi\n" : "\n");
 }
 
 Result<void> Print(base::Files& files, std::string_view text) {

@@ -13,12 +13,23 @@
 #include "base/writable.h"
 #include "fabric/fabric.h"
 #include "fabric/launch/environment.h"
+#include "fabric/sim/flows.h"
+#include "fabric/sim/platform.h"
 
 namespace freshet::cli {
 
 // Meets the other processes over MPI; none in a program without it.
 using ConnectMpi =
     std::function<Result<std::unique_ptr<fabric::Fabric>>(const fabric::Place& place, base::Clock::Duration heartbeat)>;
+
+// A network of any platform that is described; none in a program without SimGrid.
+using MakeFlows = std::function<Result<std::unique_ptr<fabric::sim::Flows>>(const fabric::sim::Platform& platform)>;
+
+// What some programs have and freshet itself has not.
+struct Extras {
+  ConnectMpi connect_mpi = {};
+  MakeFlows make_flows = {};
+};
 
 // What main hands to a verb.
 struct Door {
@@ -28,7 +39,7 @@ struct Door {
   base::Faults& faults;
   const std::atomic<bool>& stop;                  // set by Ctrl-C or SIGTERM
   const std::vector<std::string> arguments = {};  // the whole command line, after the program's name
-  const ConnectMpi connect_mpi = {};
+  const Extras extras = {};
   int exit_code = 0;   // set by a verb that answers for other processes; 0: the result says it
   bool speaks = true;  // false: another process prints the results, and failures as JSON
 
@@ -49,7 +60,7 @@ struct Verb {
 };
 
 extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport, kLaunch,
-    kBench;
+    kBench, kSimulate;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.

@@ -6,15 +6,8 @@
 namespace freshet::train {
 
 void Together::Register(base::Settings& settings) {
-  std::vector<std::string> codecs = fabric::Codec::Names();
-  codecs.emplace_back("power");
   settings.Add("workers", &workers, "workers in this process, each with its share of the threads (0: one, alone)",
                {.letter = 'w', .value = "N", .least = 0, .most = 1024});
-  settings.Add("strategy", &strategy.kind,
-               Str("how workers' updates meet (average, when neither this nor ", Option("batch"),
-                   " is given, for models that learn row by row: linear, fm, factorization)"),
-               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
-  settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
   settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
@@ -27,6 +20,17 @@ void Together::Register(base::Settings& settings) {
                "bytes: each reads its own part of the files (once more, before training, where names or moments are "
                "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
                {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
+  RegisterExchange(settings);
+}
+
+void Together::RegisterExchange(base::Settings& settings) {
+  std::vector<std::string> codecs = fabric::Codec::Names();
+  codecs.emplace_back("power");
+  settings.Add("strategy", &strategy.kind,
+               Str("how workers' updates meet (average, when neither this nor ", Option("batch"),
+                   " is given, for models that learn row by row: linear, fm, factorization)"),
+               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
+  settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
   settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
                {.value = "X", .least = 0});

@@ -22,6 +22,8 @@ struct Together {
 
   // Binds the options to their names. The caller begins the group.
   void Register(base::Settings& settings);
+  // Those among them that say what is exchanged, and how: not where rows come from.
+  void RegisterExchange(base::Settings& settings);
 
   // Is each worker's input its own share, rather than what all read or have parts of?
   bool own() const { return split == "own"; }

@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/option.h"
+#include "chart.h"
+#include "fabric/sim/star_flows.h"
+#include "results.h"
+#include "sibling.h"
+#include "simulate/simulation.h"
+#include "simulate/subject.h"
+#include "table.h"
+#include "train/together.h"
+#include "verb.h"
+
+namespace freshet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using fabric::sim::Platform;
+using simulate::Outcome;
+using simulate::Scenario;
+
+struct Flags {
+  std::string platform, nodes = "1..", model = "googlenet", input;
+  std::uint64_t batch = 256, batch_per_node = 0;
+  int workers_per_node = 1, steps = 3, slow_node = -1;
+  double slow_times = 2;
+  bool read = false, shared_disk = false, json = false, list = false;
+  std::string svg, trace;
+  int trace_ranks = 8;
+  train::Together together;
+
+  void Register(base::Settings& settings) {
+    settings.Group("Where");
+    settings.Add("platform", &platform,
+                 Str("a cluster by name (", Join(Platform::KnownNames(), ", "), ") or a .toml file"),
+                 {.value = "NAME"});
+    settings.Add("nodes", &nodes, "how many of its nodes: 16, or 1,8,64, or 1..64 (doubling)", {.value = "N"});
+    settings.Add("workers-per-node", &workers_per_node, "that share its cores", {.value = "N", .least = 1});
+    settings.Add("list", &list, "shows the platforms that are known by name, as files that could be changed");
+    settings.Group("What");
+    settings.Add("model", &model, "a network of the zoo", {.letter = 'm', .value = "NAME"});
+    settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
+    settings.Add("batch", &batch, "rows of an update, all workers together", {.letter = 'b', .value = "N", .least = 1});
+    settings.Add("batch-per-node", &batch_per_node, "instead, rows of an update for each node", {.value = "N"});
+    settings.Add("steps", &steps, "that are simulated, after a first one", {.value = "N", .least = 1, .most = 1000});
+    settings.Group("How");
+    together.RegisterExchange(settings);
+    settings.Group("What else");
+    settings.Add("read", &read, "rows are read, a byte for each number, ahead of what computes");
+    settings.Add("shared-disk", &shared_disk, "from the file system of all nodes, else from each node's disk");
+    settings.Add("slow-node", &slow_node, "a node that computes slower than the others", {.value = "N", .least = -1});
+    settings.Add("slow-times", &slow_times, "so many times as slow", {.value = "X", .least = 1});
+    settings.Group("Results");
+    settings.Add("svg", &svg, "draws the speed-up", {.value = "FILE"});
+    settings.Add("trace", &trace, "what ranks did when, with the most nodes, for Perfetto or chrome://tracing",
+                 {.value = "FILE"});
+    settings.Add("trace-ranks", &trace_ranks, "of how many ranks", {.value = "N", .least = 1});
+    settings.Add("json", &json, "results as one JSON object");
+  }
+};
+
+Error BadNodes(const std::string& text) {
+  return {Code::kInvalid, Str(Option("nodes"), " ", Quoted(text), ": expected 16, or 1,8,64, or 1..64")};
+}
+
+Result<int> CountOf(std::string_view text, const std::string& all) {
+  int count = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (problem != std::errc() || end != text.data() + text.size() || count < 1) return BadNodes(all);
+  return count;
+}
+
+// "1..64" is 1, 2, 4 and so on, and 64; without an end, as many as the platform has.
+Result<std::vector<int>> NodesOf(const std::string& text, const Platform& platform) {
+  std::vector<int> nodes;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const int first = TRY(CountOf(std::string_view(text).substr(0, dots), text));
+    const std::string_view end = std::string_view(text).substr(dots + 2);
+    const int last = end.empty() ? std::min(platform.nodes, 64) : TRY(CountOf(end, text));
+    if (last < first) return BadNodes(text);
+    for (int count = first; count < last; count *= 2) nodes.push_back(count);
+    nodes.push_back(last);
+  } else {
+    for (const std::string_view part : Split(text, ',')) nodes.push_back(TRY(CountOf(part, text)));
+    std::sort(nodes.begin(), nodes.end());
+  }
+  if (nodes.back() > platform.nodes)
+    return Error{Code::kInvalid, Str(Option("nodes"), " ", text, ": ", platform.name, " has ", platform.nodes)};
+  return nodes;
+}
+
+std::string Share(double part, double whole) { return Str(Fixed(whole > 0 ? 100 * part / whole : 0, 0), " %"); }
+
+std::string TimeText(double seconds) {
+  if (seconds >= 1) return Str(Fixed(seconds, 2), " s");
+  return seconds >= 1e-3 ? Str(Fixed(seconds * 1e3, 2), " ms") : Str(Fixed(seconds * 1e6, 1), " us");
+}
+
+struct Row {
+  int nodes = 1;
+  std::uint64_t batch = 1;
+  double speed_up = 1;
+  Outcome outcome;
+};
+
+std::string ToText(const std::vector<Row>& rows, const Flags& flags, const Platform& platform,
+                   const simulate::Subject& subject) {
+  std::vector<std::vector<std::string>> table = {{"nodes", "batch", "update", "rows/s", "speed-up", "efficient", "read",
+                                                  "compute", "wait", "exchange", "apply", "sent", "bound by"}};
+  for (const Row& row : rows) {
+    const strategy::StepTimes& times = row.outcome.times;
+    const double total = times.total();
+    table.push_back({Str(row.nodes), Str(row.batch), TimeText(row.outcome.step_seconds),
+                     Fixed(row.outcome.rows_per_second, 1), Fixed(row.speed_up, 2), Share(row.speed_up, row.nodes),
+                     Share(times.read, total), Share(times.compute, total), Share(times.wait, total),
+                     Share(times.exchange, total), Share(times.apply, total), HumanBytes(row.outcome.bytes_per_update),
+                     row.outcome.Bottleneck()});
+  }
+  const strategy::StrategyOptions& how = flags.together.strategy;
+  std::string out =
+      Str(subject.name, " (", HumanBytes(subject.parameter_bytes), " of parameters) on ", platform.name, ", ",
+          flags.workers_per_node, flags.workers_per_node == 1 ? " worker" : " workers", " a node, ", how.kind, " by ",
+          flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
+          how.kind == "allreduce" ? "" : Str(", every ", how.every), "\n",
+          "time of an update and its parts, mean over workers; bytes that a worker sends for it\n\n", Table(table, 0));
+  const Outcome& last = rows.back().outcome;
+  if (last.links.empty()) return out;
+  out += Str("\nbusiest links with ", rows.back().nodes, " nodes, of the time they could carry:\n");
+  for (std::size_t i = 0; i < std::min<std::size_t>(last.links.size(), 3); ++i) {
+    const auto& link = last.links[i];
+    out += Str("  ", link.name, ": ", HumanBytes(link.bytes), ", ",
+               Share(link.bytes / link.bytes_per_second, last.simulated_seconds), "\n");
+  }
+  return out;
+}
+
+Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& platform,
+            const simulate::Subject& subject) {
+  Json out = {{"schema", 1},
+              {"platform", platform.name},
+              {"model", subject.name},
+              {"parameter_bytes", subject.parameter_bytes},
+              {"workers_per_node", flags.workers_per_node},
+              {"strategy", flags.together.strategy.kind},
+              {"topology", flags.together.topology},
+              {"codec", flags.together.strategy.codec},
+              {"rows", Json::array()}};
+  for (const Row& row : rows) {
+    const Outcome& o = row.outcome;
+    Json links = Json::array();
+    for (std::size_t i = 0; i < std::min<std::size_t>(o.links.size(), 8); ++i)
+      links.push_back({{"name", o.links[i].name},
+                       {"bytes", o.links[i].bytes},
+                       {"busy", o.links[i].bytes / o.links[i].bytes_per_second / o.simulated_seconds}});
+    out["rows"].push_back({{"nodes", row.nodes},
+                           {"batch", row.batch},
+                           {"update_seconds", o.step_seconds},
+                           {"rows_per_second", o.rows_per_second},
+                           {"speed_up", row.speed_up},
+                           {"efficiency", row.speed_up / row.nodes},
+                           {"read", o.times.read},
+                           {"compute", o.times.compute},
+                           {"wait", o.times.wait},
+                           {"exchange", o.times.exchange},
+                           {"apply", o.times.apply},
+                           {"bytes_sent", o.bytes_per_update},
+                           {"cores_busy", o.cores_busy},
+                           {"bound_by", o.Bottleneck()},
+                           {"letters", o.letters},
+                           {"simulated_seconds", o.simulated_seconds},
+                           {"links", links}});
+  }
+  return out;
+}
+
+std::vector<Line> Curves(const std::vector<Row>& rows) {
+  Line measured{.name = "simulated", .points = {}}, ideal{.name = "ideal", .points = {}};
+  for (const Row& row : rows) {
+    measured.points.push_back({static_cast<double>(row.nodes), row.speed_up});
+    ideal.points.push_back({static_cast<double>(row.nodes), static_cast<double>(row.nodes)});
+  }
+  return {measured, ideal};
+}
+
+Result<void> List(Door& door) {
+  std::string out;
+  for (const std::string& name : Platform::KnownNames())
+    out += Str("# ", name, ".toml\n", TRY(Platform::Known(name)).ToToml(), "\n");
+  return Print(door.files, out);
+}
+
+Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
+  Flags flags;
+  flags.together.topology = "ring";
+  base::Settings settings;
+  flags.Register(settings);
+  if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  if (flags.list) return List(door);
+  if (flags.platform.empty())
+    return Error{Code::kInvalid, Str(Option("platform"), " NAME is needed: ", Join(Platform::KnownNames(), ", "),
+                                     ", or a .toml file (", Option("list"), " shows those)")};
+  Platform platform = flags.platform.ends_with(".toml")
+                          ? TRY(Platform::Read(TRY(base::ReadAll(door.files, flags.platform)), flags.platform))
+                          : TRY(Platform::Known(flags.platform));
+  const std::vector<int> nodes = TRY(NodesOf(flags.nodes, platform));
+  const simulate::Subject subject = TRY(simulate::Subject::Of(flags.model, flags.input));
+  if (platform.topology != "star" && !door.extras.make_flows)
+    return BecomeSibling("freshet-sim", door.arguments, Str("a ", platform.topology),
+                         "install libsimgrid-dev and build again, or use a platform that is a star");
+  // Nodes that are not used are not made.
+  if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes.back();
+  std::unique_ptr<fabric::sim::Flows> flows;
+  if (platform.topology == "star")
+    flows = std::make_unique<fabric::sim::StarFlows>(platform);
+  else
+    flows = TRY(door.extras.make_flows(platform));
+  const auto costs = TRY(simulate::DescribedCosts::Make(subject.graph, platform));
+  if (flags.shared_disk && !(platform.shared_disk_gb_s > 0))
+    return Error{Code::kInvalid, Str(Option("shared-disk"), ": ", platform.name, " has none (shared-disk-gb-s)")};
+
+  std::vector<Row> rows;
+  for (const int count : nodes) {
+    TRY(door.GoOn());
+    Scenario scenario;
+    scenario.platform = platform;
+    scenario.nodes = count;
+    scenario.workers_per_node = flags.workers_per_node;
+    scenario.strategy = flags.together.strategy;
+    scenario.strategy.batch =
+        flags.batch_per_node > 0 ? flags.batch_per_node * static_cast<std::uint64_t>(count) : flags.batch;
+    scenario.collectives = TRY(flags.together.Collectives());
+    scenario.steps = flags.steps;
+    scenario.row_bytes = flags.read ? subject.row_bytes : 0;
+    scenario.shared_disk = flags.shared_disk;
+    scenario.slow_node = flags.slow_node;
+    scenario.slow_times = flags.slow_times;
+    if (!flags.trace.empty() && count == nodes.back()) scenario.traced = flags.trace_ranks;
+    Row row{.nodes = count, .batch = scenario.strategy.batch, .speed_up = 1, .outcome = {}};
+    row.outcome =
+        TRY(simulate::Simulate(scenario, *subject.model, costs, *flows).While(Str("simulating ", count, " nodes")));
+    const Row& first = rows.empty() ? row : rows.front();
+    row.speed_up = first.nodes * row.outcome.rows_per_second / first.outcome.rows_per_second;
+    rows.push_back(std::move(row));
+    door.log.Info("simulated", "nodes", count, "letters", rows.back().outcome.letters);
+  }
+  if (!flags.trace.empty()) {
+    const std::string events = Str("{\"traceEvents\":[", rows.back().outcome.trace, "]}\n");
+    TRY(base::WriteAtomic(door.files, flags.trace, [&](base::OutputFile& file) { return file.Write(events); }));
+  }
+  if (!flags.svg.empty()) {
+    const std::string picture = SvgChart(
+        Str(subject.name, " on ", platform.name, ", ", flags.together.strategy.kind, " by ", flags.together.topology),
+        Curves(rows), "nodes", "speed-up");
+    TRY(base::WriteAtomic(door.files, flags.svg, [&](base::OutputFile& file) { return file.Write(picture); }));
+  }
+  if (flags.json) return Print(door.files, JsonLine(ToJson(rows, flags, platform, subject)));
+  std::string out = ToText(rows, flags, platform, subject);
+  if (rows.size() > 2) out += "\nspeed-up\n" + TerminalChart(Curves(rows), "nodes");
+  return Print(door.files, out);
+}
+
+}  // namespace
+
+extern const Verb kSimulate = {
+    "simulate", "how training would scale on a cluster that is only described", "--platform NAME [FLAGS]",
+    "  freshet simulate --platform marenostrum3 --nodes 1..64 --model googlenet --batch 1024\n"
+    "  freshet simulate --platform ethernet-10g --nodes 1..128 --model alexnet --batch-per-node 64 --codec int8\n"
+    "  freshet simulate --platform laptop-cluster --nodes 1..8 --model lenet5 --strategy average --topology central\n"
+    "  freshet simulate --list                         the platforms, to be changed and given as a file\n",
+    Run};
+
+}  // namespace freshet::cli
