@@ -1,5 +1,6 @@
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class Fiber {
   bool ended_ = false;
   std::byte* memory_ = nullptr;
   ucontext_t inside_{}, outside_{};
+  jmp_buf inside_point_{}, outside_point_{};  // where to jump to, once it was begun
+  bool begun_ = false;
 
   // What sanitizers know of the two stacks.
   void* inside_fake_ = nullptr;
