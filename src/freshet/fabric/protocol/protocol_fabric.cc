@@ -150,11 +150,14 @@ void ProtocolFabric::Drive(const Condition& ready, Duration end) {
 
 void ProtocolFabric::Keep() {
   const base::Lock lock(mutex_);
+  Duration due = clock_.Now();
   while (!stopping_) {
-    const std::size_t ends = engine_->ends();
-    const Duration next = engine_->Tick();
-    if (engine_->ends() != ends) changed_->NotifyAll();
-    Watch(next);
+    if (clock_.Now() >= due) {  // it may be woken before
+      const std::size_t ends = engine_->ends();
+      due = clock_.Now() + engine_->Tick();
+      if (engine_->ends() != ends) changed_->NotifyAll();
+    }
+    Watch(std::max(due - clock_.Now(), Duration(0)));
   }
 }
 

@@ -23,12 +23,11 @@ Engine::~Engine() {
 }
 
 bool Engine::Turn() {
+  // One at a time: each may take a while, and whoever waits for it goes on at once.
   if (mail_.empty()) return false;
-  while (!mail_.empty()) {
-    const Letter letter = std::move(mail_.front());
-    mail_.pop_front();
-    OnLetter(letter);
-  }
+  const Letter letter = std::move(mail_.front());
+  mail_.pop_front();
+  OnLetter(letter);
   return true;
 }
 

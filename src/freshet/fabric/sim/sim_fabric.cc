@@ -48,7 +48,8 @@ void SimFabric::Rest(Duration, Duration longest) {
 void SimFabric::Watch(Duration longest) {
   if (awaited()) return Snooze(longest);  // who waits looks
   if (engine_.Quiet() && !stopping()) engine_.stirred().WaitUntil(mutex(), clock().Now() + longest);
-  if (engine_.Turn() && awaited()) TellWaiting();
+  // Somebody may have begun to wait meanwhile: what was taken from under it would wake it no more.
+  if (!awaited()) engine_.Turn();
 }
 
 }  // namespace freshet::fabric

@@ -237,6 +237,7 @@ Result<std::unique_ptr<Flows>> MakeSimGridFlows(const Platform& platform) {
                                           "--cfg=network/weight-S:0",
                                           "--cfg=network/TCP-gamma:0",
                                           "--cfg=network/crosstraffic:0",
+                                          "--cfg=surf/precision:1e-9",
                                           "--log=root.thres:error"};
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
