@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bench_parts.h"
 #include "fabric/collectives/measure.h"
 #include "fabric/threads/threads_fabric.h"
 #include "launcher_watch.h"
@@ -48,20 +49,51 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   bool json = false;
   base::Settings settings;
   settings.Group("What");
-  settings.Add("what", &what, "what to measure: fabric", {.value = "WHAT", .positional = true});
+  settings.Add("what", &what, "what to measure: fabric, or step", {.value = "WHAT", .positional = true});
   settings.Add("workers", &workers, "workers in this process (0: 2)", {.letter = 'w', .value = "N", .least = 0});
   settings.Add("seconds", &options.seconds_each, "spent on each algorithm and size", {.value = "S", .least = 0.001});
   settings.Add("json", &json, "results as one JSON object");
+  CalibrateFlags calibrate;
+  settings.Add("calibrate", &calibrate.file, "instead, writes what computing and exchanging cost here, for simulate",
+               {.value = "FILE"});
+  settings.Add("model", &calibrate.models,
+               "calibrate: networks of the zoo, perhaps with their input (googlenet:3x64x64)",
+               {.letter = 'm', .value = "NAME", .commas = true});
+  settings.Add("rows", &calibrate.rows, "calibrate: rows that a worker computes at once",
+               {.value = "N", .commas = true});
+  StepFlags step;
+  settings.Add("batch", &step.batch, "step: rows of an update, all workers together", {.value = "N", .least = 1});
+  settings.Add("steps", &step.steps, "step: how many are measured, after a first one", {.value = "N", .least = 1});
+  settings.Add("threads", &step.threads, "step: cores that all workers share (0: all there are)",
+               {.value = "N", .least = 0});
+  settings.Group("Exchange");
+  step.together.topology = "ring";
+  step.together.RegisterExchange(settings);
   settings.Group("Place");
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
-  if (what != std::vector<std::string>{"fabric"})
-    return Error{Code::kInvalid, "say what to measure: freshet bench fabric"};
+  const bool of_step = what == std::vector<std::string>{"step"};
+  if (calibrate.file.empty() ? what != std::vector<std::string>{"fabric"} && !of_step : !what.empty())
+    return Error{Code::kInvalid,
+                 "say what to measure: freshet bench fabric or step, or freshet bench --calibrate FILE"};
   const fabric::Place place = TRY(flags.FindPlace(door, workers));
   const LauncherWatch launcher(place.mark);
   int count = workers == 0 ? 2 : workers;
   std::string name = "threads";
   Rows rows;
+  if (!calibrate.file.empty()) {
+    const auto fabric = place.size > 1 ? TRY(flags.Connect(place, door)) : nullptr;
+    return Calibrate(door, calibrate, options.seconds_each, fabric.get());
+  }
+  if (of_step) {
+    if (!calibrate.models.empty()) step.model = calibrate.models.front();
+    const auto fabric = place.size > 1 ? TRY(flags.Connect(place, door)) : nullptr;
+    const double seconds = fabric ? TRY(MeasureStep(door, step, *fabric))
+                                  : TRY(MeasureStepOfThreads(door, step, workers == 0 ? 1 : workers));
+    if (place.rank != 0) return {};
+    if (!json) return Print(door.files, Str("an update takes ", Fixed(seconds * 1e3, 3), " ms\n"));
+    return Print(door.files, Str("{\"schema\":1,\"update_seconds\":", seconds, "}\n"));
+  }
   if (place.size > 1) {
     const auto fabric = TRY(flags.Connect(place, door));
     fabric::Collectives collectives(*fabric);
@@ -85,11 +117,14 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 }  // namespace
 
 extern const Verb kBench = {
-    "bench", "how fast workers exchange, by topology and size", "fabric [FLAGS]",
+    "bench", "how fast workers exchange and compute", "fabric|step|--calibrate FILE [FLAGS]",
     "  freshet bench fabric --workers 4                 threads of this process\n"
     "  freshet launch -n 4 -- bench fabric              processes, large messages through shared memory\n"
     "  freshet launch -n 4 -- bench fabric --no-shared-memory\n"
-    "  mpirun -n 4 freshet bench fabric --fabric mpi    over MPI, and by its own all-reduce\n",
+    "  mpirun -n 4 freshet bench fabric --fabric mpi    over MPI, and by its own all-reduce\n"
+    "  freshet bench step --workers 2 --model lenet5 --batch 64    how long an update takes here\n"
+    "  freshet bench --calibrate here.json --model lenet5,mlp     what freshet simulate needs to know of this machine\n"
+    "  freshet launch -n 2 -- bench --calibrate tcp.json\n",
     Run};
 
 }  // namespace freshet::cli

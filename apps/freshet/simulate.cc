@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/option.h"
 #include "chart.h"
 #include "fabric/sim/star_flows.h"
 #include "results.h"
 #include "sibling.h"
+#include "simulate/calibration.h"
 #include "simulate/simulation.h"
 #include "simulate/subject.h"
 #include "table.h"
@@ -22,7 +25,7 @@ using simulate::Outcome;
 using simulate::Scenario;
 
 struct Flags {
-  std::string platform, nodes = "1..", model = "googlenet", input;
+  std::string platform, calibration, nodes = "1..", model = "googlenet", input;
   std::uint64_t batch = 256, batch_per_node = 0;
   int workers_per_node = 1, steps = 3, slow_node = -1;
   double slow_times = 2;
@@ -36,6 +39,10 @@ struct Flags {
     settings.Add("platform", &platform,
                  Str("a cluster by name (", Join(Platform::KnownNames(), ", "), ") or a .toml file"),
                  {.value = "NAME"});
+    settings.Add(
+        "calibration", &calibration,
+        "what freshet bench --calibrate measured: computing costs that, and without a platform it is simulated",
+        {.value = "FILE"});
     settings.Add("nodes", &nodes, "how many of its nodes: 16, or 1,8,64, or 1..64 (doubling)", {.value = "N"});
     settings.Add("workers-per-node", &workers_per_node, "that share its cores", {.value = "N", .least = 1});
     settings.Add("list", &list, "shows the platforms that are known by name, as files that could be changed");
@@ -198,10 +205,15 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.list) return List(door);
-  if (flags.platform.empty())
+  std::optional<simulate::Calibration> calibration;
+  if (!flags.calibration.empty())
+    calibration =
+        TRY(simulate::Calibration::FromJson(TRY(base::ReadAll(door.files, flags.calibration)), flags.calibration));
+  if (flags.platform.empty() && !calibration)
     return Error{Code::kInvalid, Str(Option("platform"), " NAME is needed: ", Join(Platform::KnownNames(), ", "),
                                      ", or a .toml file (", Option("list"), " shows those)")};
-  Platform platform = flags.platform.ends_with(".toml")
+  Platform platform = flags.platform.empty() ? calibration->platform
+                      : flags.platform.ends_with(".toml")
                           ? TRY(Platform::Read(TRY(base::ReadAll(door.files, flags.platform)), flags.platform))
                           : TRY(Platform::Known(flags.platform));
   const std::vector<int> nodes = TRY(NodesOf(flags.nodes, platform));
@@ -216,7 +228,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     flows = std::make_unique<fabric::sim::StarFlows>(platform);
   else
     flows = TRY(door.extras.make_flows(platform));
-  const auto costs = TRY(simulate::DescribedCosts::Make(subject.graph, platform));
+  std::unique_ptr<simulate::Costs> costs;
+  if (calibration)
+    costs = std::make_unique<simulate::MeasuredCosts>(TRY(calibration->CostsOf(flags.model, flags.input)));
+  else
+    costs = std::make_unique<simulate::DescribedCosts>(TRY(simulate::DescribedCosts::Make(subject.graph, platform)));
   if (flags.shared_disk && !(platform.shared_disk_gb_s > 0))
     return Error{Code::kInvalid, Str(Option("shared-disk"), ": ", platform.name, " has none (shared-disk-gb-s)")};
 
@@ -232,6 +248,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
         flags.batch_per_node > 0 ? flags.batch_per_node * static_cast<std::uint64_t>(count) : flags.batch;
     scenario.collectives = TRY(flags.together.Collectives());
     scenario.steps = flags.steps;
+    if (calibration) scenario.work = calibration->work;
     scenario.row_bytes = flags.read ? subject.row_bytes : 0;
     scenario.shared_disk = flags.shared_disk;
     scenario.slow_node = flags.slow_node;
@@ -239,7 +256,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     if (!flags.trace.empty() && count == nodes.back()) scenario.traced = flags.trace_ranks;
     Row row{.nodes = count, .batch = scenario.strategy.batch, .speed_up = 1, .outcome = {}};
     row.outcome =
-        TRY(simulate::Simulate(scenario, *subject.model, costs, *flows).While(Str("simulating ", count, " nodes")));
+        TRY(simulate::Simulate(scenario, *subject.model, *costs, *flows).While(Str("simulating ", count, " nodes")));
     const Row& first = rows.empty() ? row : rows.front();
     row.speed_up = first.nodes * row.outcome.rows_per_second / first.outcome.rows_per_second;
     rows.push_back(std::move(row));
@@ -268,6 +285,7 @@ extern const Verb kSimulate = {
     "  freshet simulate --platform marenostrum3 --nodes 1..64 --model googlenet --batch 1024\n"
     "  freshet simulate --platform ethernet-10g --nodes 1..128 --model alexnet --batch-per-node 64 --codec int8\n"
     "  freshet simulate --platform laptop-cluster --nodes 1..8 --model lenet5 --strategy average --topology central\n"
+    "  freshet simulate --calibration here.json --workers-per-node 2 --model lenet5 --batch 64\n"
     "  freshet simulate --list                         the platforms, to be changed and given as a file\n",
     Run};
 

@@ -93,6 +93,25 @@ TEST_F(SimulateTest, APlatformMayBeAFileAndTheListIsOne) {
   EXPECT_EQ(a["rows"], b["rows"]);
 }
 
+TEST_F(SimulateTest, ThisMachineIsOneThatWasMeasured) {
+  const std::vector<std::string> calibrate = {"bench",  "--calibrate", "here.json", "--model", "lenet5,mlp:16",
+                                              "--rows", "2,8",         "--seconds", "0.01"};
+  const Finished measured = Process(scratch_, calibrate, {}).Wait();
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Finished finished = Simulate({"--calibration", "here.json", "--nodes", "1", "--workers-per-node", "2",
+                                      "--model", "lenet5", "--batch", "16", "--codec", "int8", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const Json json = Json::parse(finished.out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["platform"], "here");
+  EXPECT_GT(json["rows"][0]["compute"], 0);
+  EXPECT_NE(Refuses({"--calibration", "here.json", "--model", "alexnet"})
+                .find("model alexnet was not measured; measured were: lenet5, mlp of 16"),
+            std::string::npos);
+  scratch_.Write("not.json", "{}");
+  EXPECT_EQ(Simulate({"--calibration", "not.json", "--model", "lenet5"}).code, 6);
+}
+
 TEST_F(SimulateTest, RefusalsAreOneLineThatSaysWhatToDo) {
   scratch_.Write("torus.toml", "nodes = 9\ntopology = \"torus\"\nshape = \"2x2\"\n");
   scratch_.Write("none.toml", "link-gbit = 0\n");
@@ -106,7 +125,8 @@ TEST_F(SimulateTest, RefusalsAreOneLineThatSaysWhatToDo) {
       {{"--platform", "laptop-cluster", "--nodes", "-1"}, "expected"},
       {{"--platform", "laptop-cluster", "--model", "lenet6"}, "model 'lenet6': expected one of"},
       {{"--platform", "laptop-cluster", "--model", "lenet5", "--nodes", "8", "--batch", "4"}, "batch 4 of 8 workers"},
-      {{"--platform", "laptop-cluster", "--model", "lenet5", "--workers-per-node", "5"}, "expected 1 to its 4 cores"},
+      {{"--platform", "laptop-cluster", "--model", "lenet5", "--workers-per-node", "2000000"},
+       "at most 1000000 in all"},
       {{"--platform", "laptop-cluster", "--model", "lenet5", "--shared-disk", "--read"}, "has none"},
   };
   for (const auto& [arguments, says] : wrong) {

@@ -6,6 +6,7 @@
 #include "base/hollow.h"
 #include "base/str.h"
 #include "simulate/costed_model.h"
+#include "simulate/steps.h"
 
 namespace freshet::simulate {
 namespace {
@@ -15,8 +16,7 @@ using fabric::sim::Cluster;
 // What one worker has measured.
 struct Measured {
   std::optional<Error> error;
-  double seconds = 0;
-  strategy::StepTimes before, after;
+  StepsMade made;
   std::string trace;
 };
 
@@ -39,71 +39,33 @@ class Disk {
   base::Clock::Duration ready_{}, begun_{};
 };
 
-class Worker {
- public:
-  Worker(const Scenario& scenario, const model::Model& model, const Costs& costs, Cluster::Member& member)
-      : scenario_(scenario),
-        member_(member),
-        costed_(model, costs, CostedModel::Values::kNone,
-                [&member](double seconds, int cores) { member.cores().Work(seconds, cores); }) {}
-
-  Result<Measured> Run() {
-    const std::unique_ptr<fabric::Fabric> fabric = member_.Connect();
-    fabric::Collectives collectives(*fabric, scenario_.collectives);
-    optimize::HollowMemory memory;
-    optimize::OptimizerOptions rule;
-    rule.kind = "momentum";
-    const auto optimizer = TRY(optimize::Optimizer::Make(rule, memory));
-    optimize::Parameters parameters = TRY(costed_.NewParameters(memory));
-    TRY(optimizer->Follow(parameters));
-    strategy::StrategyOptions options = scenario_.strategy;
-    options.threads = std::max(1, scenario_.platform.cores / scenario_.workers_per_node);
-    base::Trace trace(member_.clock());
-    const bool traced = member_.rank() < scenario_.traced;
-    const auto strategy = TRY(strategy::Strategy::Make(
-        options, {collectives, costed_, parameters, *optimizer, memory, member_.clock(), traced ? &trace : nullptr}));
-
-    data::Batch piece;
-    piece.rows = strategy->piece();
-    piece.labels = piece.dense = static_cast<const float*>(base::Hollow());
-    const data::Batch mine = strategy->Share(piece);
-    const std::span<float> scores = base::HollowFloats(mine.rows * costed_.scores());
-    const int workers = scenario_.nodes * scenario_.workers_per_node;
-    const double disk = scenario_.shared_disk ? scenario_.platform.shared_disk_gb_s * 1e9 / workers
-                                              : scenario_.platform.disk_mb_s * 1e6 / scenario_.workers_per_node;
-    Disk reader(member_.clock(), disk);
-
-    Measured measured;
-    base::Clock::Duration begun{};
-    for (int step = 0; step <= scenario_.steps; ++step) {
-      if (step == 1) {
-        TRY(collectives.Barrier());
-        measured.before = strategy->times();
-        begun = member_.clock().Now();
-      }
-      const auto waits = member_.clock().Now();
-      reader.Read(static_cast<double>(mine.rows) * scenario_.row_bytes);
-      strategy->CountRead(member_.clock().Now() - waits);
-      (void)TRY(strategy->Step(piece, mine, scores));
-    }
-    measured.seconds = base::Seconds(member_.clock().Now() - begun);
-    measured.after = strategy->times();
-    TRY(collectives.Barrier());
-    if (traced)
-      measured.trace = trace.ToJson(member_.rank(), Str("rank ", member_.rank()), Str("node ", member_.node()),
-                                    [](base::Clock::Duration time) { return time; });
-    return measured;
-  }
-
- private:
-  const Scenario& scenario_;
-  Cluster::Member& member_;
-  const CostedModel costed_;
-};
-
-// Updates that a step of the strategy makes.
-std::uint64_t UpdatesOf(const strategy::StrategyOptions& options) {
-  return options.kind == "allreduce" ? 1 : options.every;
+Result<Measured> Work(const Scenario& scenario, const model::Model& model, const Costs& costs,
+                      Cluster::Member& member) {
+  const CostedModel costed(model, costs, CostedModel::Values::kNone,
+                           [&member](double seconds, int cores) { member.cores().Work(seconds, cores); });
+  const std::unique_ptr<fabric::Fabric> fabric = member.Connect();
+  optimize::HollowMemory memory;
+  const int workers = scenario.nodes * scenario.workers_per_node;
+  Disk disk(member.clock(), scenario.shared_disk ? scenario.platform.shared_disk_gb_s * 1e9 / workers
+                                                 : scenario.platform.disk_mb_s * 1e6 / scenario.workers_per_node);
+  base::Trace trace(member.clock());
+  const bool traced = member.rank() < scenario.traced;
+  StepsOptions options{.strategy = scenario.strategy,
+                       .collectives = scenario.collectives,
+                       .steps = scenario.steps,
+                       .read = [&](std::size_t rows) { disk.Read(static_cast<double>(rows) * scenario.row_bytes); },
+                       .trace = traced ? &trace : nullptr};
+  options.strategy.threads = std::max(1, scenario.platform.cores / scenario.workers_per_node);
+  data::Batch rows;
+  rows.rows = RowsOfStep(scenario.strategy);
+  rows.labels = rows.dense = static_cast<const float*>(base::Hollow());
+  Measured measured;
+  measured.made = TRY(MakeSteps(options, *fabric, member.clock(), costed, memory, rows,
+                                base::HollowFloats(rows.rows * costed.scores())));
+  if (traced)
+    measured.trace = trace.ToJson(member.rank(), Str("rank ", member.rank()), Str("node ", member.node()),
+                                  [](base::Clock::Duration time) { return time; });
+  return measured;
 }
 
 Result<void> Check(const Scenario& scenario) {
@@ -111,9 +73,10 @@ Result<void> Check(const Scenario& scenario) {
   if (scenario.nodes < 1 || scenario.nodes > scenario.platform.nodes)
     return Error{Code::kInvalid,
                  Str(scenario.nodes, " nodes of ", scenario.platform.name, ": it has ", scenario.platform.nodes)};
-  if (scenario.workers_per_node < 1 || scenario.workers_per_node > scenario.platform.cores)
-    return Error{Code::kInvalid, Str(scenario.workers_per_node, " workers on a node of ", scenario.platform.name,
-                                     ": expected 1 to its ", scenario.platform.cores, " cores")};
+  constexpr int kMostWorkers = 1'000'000;
+  if (scenario.workers_per_node < 1 || scenario.workers_per_node > kMostWorkers / scenario.nodes)
+    return Error{Code::kInvalid, Str(scenario.workers_per_node, " workers on each of ", scenario.nodes,
+                                     " nodes: expected 1 or more, and at most ", kMostWorkers, " in all")};
   if (scenario.strategy.batch < static_cast<std::uint64_t>(workers))
     return Error{Code::kInvalid,
                  Str("batch ", scenario.strategy.batch, " of ", workers, " workers: expected a row or more for each")};
@@ -141,7 +104,7 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
   cluster.Run([&](Cluster::Member& member) {
-    Result<Measured> result = Worker(scenario, model, costs, member).Run();
+    Result<Measured> result = Work(scenario, model, costs, member);
     Measured& mine = measured[static_cast<std::size_t>(member.rank())];
     if (result.ok())
       mine = std::move(result).value();
@@ -152,18 +115,20 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
   Outcome outcome;
   outcome.reach = scenario.platform.EfficiencyAt(static_cast<double>(scenario.strategy.batch) / cluster.size()) /
                   scenario.platform.EfficiencyAt(1e9);
-  const double updates = static_cast<double>(scenario.steps) * static_cast<double>(UpdatesOf(scenario.strategy));
+  const double updates = static_cast<double>(scenario.steps) * static_cast<double>(UpdatesOfStep(scenario.strategy));
   const auto workers = static_cast<double>(cluster.size());
   for (const Measured& one : measured) {
     if (one.error) return *one.error;
     if (!one.trace.empty()) outcome.trace += Str(outcome.trace.empty() ? "" : ",", one.trace);
-    outcome.step_seconds = std::max(outcome.step_seconds, one.seconds / updates);
+    outcome.step_seconds = std::max(outcome.step_seconds, one.made.seconds / updates);
     for (double strategy::StepTimes::*part :
          {&strategy::StepTimes::read, &strategy::StepTimes::compute, &strategy::StepTimes::wait,
           &strategy::StepTimes::exchange, &strategy::StepTimes::apply})
-      outcome.times.*part += (one.after.*part - one.before.*part) / updates / workers;
-    outcome.slowest_compute = std::max(outcome.slowest_compute, (one.after.compute - one.before.compute) / updates);
-    outcome.bytes_per_update += static_cast<double>(one.after.bytes_sent - one.before.bytes_sent) / updates / workers;
+      outcome.times.*part += (one.made.after.*part - one.made.before.*part) / updates / workers;
+    outcome.slowest_compute =
+        std::max(outcome.slowest_compute, (one.made.after.compute - one.made.before.compute) / updates);
+    outcome.bytes_per_update +=
+        static_cast<double>(one.made.after.bytes_sent - one.made.before.bytes_sent) / updates / workers;
   }
   outcome.rows_per_second = static_cast<double>(scenario.strategy.batch) / outcome.step_seconds;
   outcome.simulated_seconds = base::Seconds(cluster.now());

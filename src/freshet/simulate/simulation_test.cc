@@ -166,8 +166,8 @@ TEST(Simulation, RefusesWhatCannotBe) {
   wrong.nodes = 5;
   EXPECT_EQ(refusal(wrong), "5 nodes of test: it has 4");
   wrong = scenario;
-  wrong.workers_per_node = 5;
-  EXPECT_EQ(refusal(wrong), "5 workers on a node of test: expected 1 to its 4 cores");
+  wrong.workers_per_node = 2'000'000;
+  EXPECT_EQ(refusal(wrong), "2000000 workers on each of 1 nodes: expected 1 or more, and at most 1000000 in all");
   wrong = scenario;
   wrong.nodes = 4;
   wrong.strategy.batch = 3;

@@ -144,7 +144,7 @@ Result<Platform> Platform::Known(std::string_view name) {
   for (const KnownPlatform& known : kKnownPlatforms)
     if (known.name == name) return Read(known.toml, std::string(name));
   return Error{Code::kInvalid, Str("platform ", Quoted(name), ": expected ", Join(KnownNames(), ", "),
-                                    ", or a file that ends in .toml")};
+                                   ", or a file that ends in .toml")};
 }
 
 std::string Platform::ToToml() const {
