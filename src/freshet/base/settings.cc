@@ -130,8 +130,10 @@ std::string Settings::CheckNumber(const Setting& setting, std::string_view found
 }
 
 std::string Settings::Set(Setting& setting, std::string_view text) {
-  const std::string wrong = CheckText(setting, text);
-  if (!wrong.empty()) return wrong;
+  const std::vector<std::string_view> parts =
+      setting.traits.commas && !text.empty() ? Split(text, ',') : std::vector{text};
+  for (const std::string_view part : parts)
+    if (std::string wrong = CheckText(setting, Trim(part)); !wrong.empty()) return wrong;
   const auto in_range = [&](auto* target, auto value) {
     std::string out_of_range = CheckNumber(setting, text, static_cast<double>(value));
     if (out_of_range.empty()) *target = value;

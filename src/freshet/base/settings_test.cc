@@ -262,5 +262,17 @@ TEST(Settings, HelpShowsEveryFlagWithItsGroupTextAndDefault) {
   EXPECT_NE(help.find("what to minimise: auto, hinge, squared [\"auto\"]"), std::string::npos) << help;
 }
 
+TEST(Settings, EveryPartOfAListIsOneOfTheChoices) {
+  std::vector<std::string> codecs = {"none"};
+  Settings settings;
+  settings.Add("codecs", &codecs, "", {.choices = {"none", "fp16"}, .commas = true});
+  PosixFiles files;
+  ASSERT_TRUE(settings.Parse({"--codecs", "fp16, none"}, files).ok());
+  EXPECT_EQ(codecs, (std::vector<std::string>{"fp16", "none"}));
+  const auto wrong = settings.Parse({"--codecs", "fp16,fp8"}, files);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().text.find("found 'fp8', expected one of none, fp16"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace freshet::base
