@@ -1,17 +1,12 @@
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/option.h"
 #include "chart.h"
-#include "fabric/sim/star_flows.h"
+#include "cluster_flags.h"
 #include "results.h"
-#include "sibling.h"
-#include "simulate/calibration.h"
 #include "simulate/simulation.h"
-#include "simulate/subject.h"
 #include "table.h"
 #include "train/together.h"
 #include "verb.h"
@@ -25,7 +20,8 @@ using simulate::Outcome;
 using simulate::Scenario;
 
 struct Flags {
-  std::string platform, calibration, nodes = "1..", model = "googlenet", input;
+  ClusterFlags cluster;
+  std::string nodes = "1..";
   std::uint64_t batch = 256, batch_per_node = 0;
   int workers_per_node = 1, steps = 3, slow_node = -1;
   double slow_times = 2;
@@ -36,19 +32,12 @@ struct Flags {
 
   void Register(base::Settings& settings) {
     settings.Group("Where");
-    settings.Add("platform", &platform,
-                 Str("a cluster by name (", Join(Platform::KnownNames(), ", "), ") or a .toml file"),
-                 {.value = "NAME"});
-    settings.Add(
-        "calibration", &calibration,
-        "what freshet bench --calibrate measured: computing costs that, and without a platform it is simulated",
-        {.value = "FILE"});
+    cluster.RegisterCluster(settings);
     settings.Add("nodes", &nodes, "how many of its nodes: 16, or 1,8,64, or 1..64 (doubling)", {.value = "N"});
     settings.Add("workers-per-node", &workers_per_node, "that share its cores", {.value = "N", .least = 1});
     settings.Add("list", &list, "shows the platforms that are known by name, as files that could be changed");
     settings.Group("What");
-    settings.Add("model", &model, "a network of the zoo", {.letter = 'm', .value = "NAME"});
-    settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
+    cluster.RegisterModel(settings);
     settings.Add("batch", &batch, "rows of an update, all workers together", {.letter = 'b', .value = "N", .least = 1});
     settings.Add("batch-per-node", &batch_per_node, "instead, rows of an update for each node", {.value = "N"});
     settings.Add("steps", &steps, "that are simulated, after a first one", {.value = "N", .least = 1, .most = 1000});
@@ -205,34 +194,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.list) return List(door);
-  std::optional<simulate::Calibration> calibration;
-  if (!flags.calibration.empty())
-    calibration =
-        TRY(simulate::Calibration::FromJson(TRY(base::ReadAll(door.files, flags.calibration)), flags.calibration));
-  if (flags.platform.empty() && !calibration)
-    return Error{Code::kInvalid, Str(Option("platform"), " NAME is needed: ", Join(Platform::KnownNames(), ", "),
-                                     ", or a .toml file (", Option("list"), " shows those)")};
-  Platform platform = flags.platform.empty() ? calibration->platform
-                      : flags.platform.ends_with(".toml")
-                          ? TRY(Platform::Read(TRY(base::ReadAll(door.files, flags.platform)), flags.platform))
-                          : TRY(Platform::Known(flags.platform));
-  const std::vector<int> nodes = TRY(NodesOf(flags.nodes, platform));
-  const simulate::Subject subject = TRY(simulate::Subject::Of(flags.model, flags.input));
-  if (platform.topology != "star" && !door.extras.make_flows)
-    return BecomeSibling("freshet-sim", door.arguments, Str("a ", platform.topology),
-                         "install libsimgrid-dev and build again, or use a platform that is a star");
-  // Nodes that are not used are not made.
-  if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes.back();
-  std::unique_ptr<fabric::sim::Flows> flows;
-  if (platform.topology == "star")
-    flows = std::make_unique<fabric::sim::StarFlows>(platform);
-  else
-    flows = TRY(door.extras.make_flows(platform));
-  std::unique_ptr<simulate::Costs> costs;
-  if (calibration)
-    costs = std::make_unique<simulate::MeasuredCosts>(TRY(calibration->CostsOf(flags.model, flags.input)));
-  else
-    costs = std::make_unique<simulate::DescribedCosts>(TRY(simulate::DescribedCosts::Make(subject.graph, platform)));
+  ClusterFlags::Found found = TRY(flags.cluster.Find(door));
+  const std::vector<int> nodes = TRY(NodesOf(flags.nodes, found.platform));
+  const ClusterFlags::Chosen chosen = TRY(flags.cluster.Choose(door, std::move(found), nodes.back()));
+  const Platform& platform = chosen.platform;
+  const simulate::Subject& subject = chosen.subject;
   if (flags.shared_disk && !(platform.shared_disk_gb_s > 0))
     return Error{Code::kInvalid, Str(Option("shared-disk"), ": ", platform.name, " has none (shared-disk-gb-s)")};
 
@@ -248,15 +214,15 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
         flags.batch_per_node > 0 ? flags.batch_per_node * static_cast<std::uint64_t>(count) : flags.batch;
     scenario.collectives = TRY(flags.together.Collectives());
     scenario.steps = flags.steps;
-    if (calibration) scenario.work = calibration->work;
+    scenario.work = chosen.work;
     scenario.row_bytes = flags.read ? subject.row_bytes : 0;
     scenario.shared_disk = flags.shared_disk;
     scenario.slow_node = flags.slow_node;
     scenario.slow_times = flags.slow_times;
     if (!flags.trace.empty() && count == nodes.back()) scenario.traced = flags.trace_ranks;
     Row row{.nodes = count, .batch = scenario.strategy.batch, .speed_up = 1, .outcome = {}};
-    row.outcome =
-        TRY(simulate::Simulate(scenario, *subject.model, *costs, *flows).While(Str("simulating ", count, " nodes")));
+    row.outcome = TRY(simulate::Simulate(scenario, *subject.model, *chosen.costs, *chosen.flows)
+                          .While(Str("simulating ", count, " nodes")));
     const Row& first = rows.empty() ? row : rows.front();
     row.speed_up = first.nodes * row.outcome.rows_per_second / first.outcome.rows_per_second;
     rows.push_back(std::move(row));

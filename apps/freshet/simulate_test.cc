@@ -112,6 +112,31 @@ TEST_F(SimulateTest, ThisMachineIsOneThatWasMeasured) {
   EXPECT_EQ(Simulate({"--calibration", "not.json", "--model", "lenet5"}).code, 6);
 }
 
+TEST_F(SimulateTest, APlanIsRankedAndSaysWhatOthersLoseBy) {
+  const std::vector<std::string> arguments = {"plan",     "--platform", "laptop-cluster", "--model", "lenet5",
+                                              "--codecs", "none,int8",  "--nodes",        "4"};
+  const Finished shown = Process(scratch_, arguments, {}).Wait();
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("slower: "), std::string::npos) << shown.out;
+  std::vector<std::string> as_json = arguments;
+  as_json.emplace_back("--json");
+  const Json json = Json::parse(Process(scratch_, as_json, {}).Wait().out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_GT(json["plans"].size(), 10u);
+  EXPECT_GE(json["plans"][0]["rows_per_second"], json["plans"][1]["rows_per_second"]);
+  const std::pair<std::vector<std::string>, const char*> wrong[] = {
+      {{"plan", "--platform", "laptop-cluster", "--nodes", "9"}, "--nodes 9: laptop-cluster has 8"},
+      {{"plan", "--platform", "laptop-cluster", "--workers-per-node", "0"}, "expected numbers, like 1,2,4"},
+      {{"plan", "--platform", "laptop-cluster", "--topologies", "auto"}, "expected those that have a shape"},
+      {{"plan", "--platform", "laptop-cluster", "--codecs", "none,mp3"}, "found 'mp3'"},
+  };
+  for (const auto& [command, says] : wrong) {
+    const Finished refused = Process(scratch_, command, {}).Wait();
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(SimulateTest, RefusalsAreOneLineThatSaysWhatToDo) {
   scratch_.Write("torus.toml", "nodes = 9\ntopology = \"torus\"\nshape = \"2x2\"\n");
   scratch_.Write("none.toml", "link-gbit = 0\n");

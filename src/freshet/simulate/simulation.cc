@@ -1,6 +1,7 @@
 #include "simulate/simulation.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/hollow.h"
@@ -138,6 +139,10 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
   std::sort(outcome.links.begin(), outcome.links.end(),
             [&](const auto& a, const auto& b) { return std::pair(-busy(a), a.name) < std::pair(-busy(b), b.name); });
   if (!outcome.links.empty()) outcome.busiest = busy(outcome.links.front()) / outcome.simulated_seconds;
+  const std::vector<double>& on_messages = cluster.on_messages();
+  const double most = *std::max_element(on_messages.begin(), on_messages.end());
+  const double mean = std::accumulate(on_messages.begin(), on_messages.end(), 0.0) / workers;
+  if (most > 2 * mean) outcome.driver = most / outcome.simulated_seconds;
   for (int node = 0; node < scenario.nodes; ++node)
     outcome.cores_busy +=
         cluster.cores(node).busy() / scenario.platform.cores / outcome.simulated_seconds / scenario.nodes;
@@ -149,6 +154,7 @@ std::string Outcome::Bottleneck() const {
   if (times.read > 0.3 * total) return "disk";
   if (slowest_compute > 1.3 * times.compute && times.wait > 0.15 * total) return "stragglers";
   if (times.compute + times.apply >= 0.7 * total) return reach < 0.8 ? "small batches" : "computing";
+  if (driver > 0.4) return "a driver's messages";
   if (busiest > 0.5 && !links.empty()) return Str("link ", links.front().name);
   return busiest > 0.1 ? "network" : "latency and messages";
 }

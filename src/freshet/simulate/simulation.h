@@ -38,7 +38,8 @@ struct Outcome {
   double bytes_per_update = 0;                  // sent by a worker, mean
   std::vector<fabric::sim::Flows::Link> links;  // by how much of the time they were busy, the busiest first
   double busiest = 0;                           // share of the time that the busiest link was
-  double cores_busy = 0;                        // share of the time that cores were, mean over nodes
+  double driver = 0;      // share of the time that the rank with most to do spent on messages, where others have little
+  double cores_busy = 0;  // share of the time that cores were, mean over nodes
   double simulated_seconds = 0;
   std::uint64_t letters = 0;
   double reach = 1;   // share of its best speed that a core reaches with as few rows as a worker has

@@ -21,7 +21,8 @@ Cluster::Cluster(ClusterOptions options, Flows& flows)
       fibers_(options_.seed),
       flows_(flows),
       node_of_(Places(options_)),
-      network_(fibers_, flows, options_.platform, node_of_) {
+      network_(fibers_, flows, options_.platform, node_of_),
+      on_messages_(node_of_.size(), 0.0) {
   CHECK(options_.nodes >= 1 && options_.nodes <= options_.platform.nodes && options_.workers_per_node >= 1);
   for (int node = 0; node < options_.nodes; ++node) {
     cores_.push_back(std::make_unique<Cores>(fibers_, options_.platform.cores));
@@ -48,8 +49,12 @@ std::unique_ptr<Fabric> Cluster::Member::Connect() {
   Charges charges{.message = platform.message_us * 1e-6,
                   .copy_byte = 1e-9 / platform.copy_gb_s,
                   .add_byte = 1e-9 / platform.add_gb_s,
+                  .codec_byte = 1e-9 / platform.codec_gb_s,
                   .work = cluster_.options_.work,
-                  .spend = [&cores](double seconds) { cores.Work(seconds); }};
+                  .spend = [&cores, &spent = cluster_.on_messages_[static_cast<std::size_t>(rank_)]](double seconds) {
+                    spent += seconds;
+                    cores.Work(seconds);
+                  }};
   return std::make_unique<SimFabric>(cluster_.network_, rank_, options, cluster_.fibers_, std::move(charges));
 }
 

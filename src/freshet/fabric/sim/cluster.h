@@ -43,6 +43,8 @@ class Cluster {
   base::Clock::Duration now() const { return fibers_.Now(); }
   const Cores& cores(int node) const { return *cores_[static_cast<std::size_t>(node)]; }
   std::uint64_t letters() const { return network_.letters(); }
+  // Seconds that each rank's core spent on messages: taking, adding, encoding.
+  const std::vector<double>& on_messages() const { return on_messages_; }
 
  private:
   const ClusterOptions options_;
@@ -51,6 +53,7 @@ class Cluster {
   std::vector<int> node_of_;
   PlatformNetwork network_;
   std::vector<std::unique_ptr<Cores>> cores_;  // by node
+  std::vector<double> on_messages_;            // by rank
 };
 
 // What the body of one worker is given.

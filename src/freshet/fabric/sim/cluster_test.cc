@@ -18,7 +18,7 @@ Platform Plain(int nodes) {
   platform.share = 1;
   platform.link_us = 10;
   platform.message_us = 0;
-  platform.copy_gb_s = platform.add_gb_s = 1e9;
+  platform.copy_gb_s = platform.add_gb_s = platform.codec_gb_s = 1e9;
   return platform;
 }
 

@@ -19,6 +19,7 @@ struct Charges {
   double message = 0;                                    // each, however short
   double copy_byte = 0;                                  // put to its place
   double add_byte = 0;                                   // added to what is there
+  double codec_byte = 0;                                 // encoded or decoded
   std::map<std::string, double, std::less<>> work = {};  // a byte of what Fabric::Spend names
   std::function<void(double seconds)> spend;             // takes the time, on the member's processor
 };

@@ -39,6 +39,7 @@ void Register(Platform& platform, base::Settings& settings) {
   settings.Add("message-us", &platform.message_us, "a message costs who takes it", time);
   settings.Add("copy-gb-s", &platform.copy_gb_s, "a core copies", speed);
   settings.Add("add-gb-s", &platform.add_gb_s, "a core adds to what is there", speed);
+  settings.Add("codec-gb-s", &platform.codec_gb_s, "a core encodes or decodes", speed);
 }
 
 struct Reached {

@@ -41,6 +41,7 @@ struct Platform {
   double message_us = 5;
   double copy_gb_s = 5;
   double add_gb_s = 3;
+  double codec_gb_s = 1;  // of floats, encoded or decoded, by any codec that was not measured
 
   // kInvalid with one line for each thing that cannot be.
   Result<void> Validate() const;

@@ -1,0 +1,64 @@
+#include "cluster_flags.h"
+
+#include "base/option.h"
+#include "fabric/sim/star_flows.h"
+#include "sibling.h"
+
+namespace freshet::cli {
+
+using fabric::sim::Platform;
+
+void ClusterFlags::RegisterCluster(base::Settings& settings) {
+  settings.Add("platform", &platform,
+               Str("a cluster by name (", Join(Platform::KnownNames(), ", "), ") or a .toml file"), {.value = "NAME"});
+  settings.Add("calibration", &calibration,
+               "what freshet bench --calibrate measured: computing costs that, and without a platform it is simulated",
+               {.value = "FILE"});
+}
+
+void ClusterFlags::RegisterModel(base::Settings& settings) {
+  settings.Add("model", &model, "a network of the zoo", {.letter = 'm', .value = "NAME"});
+  settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
+}
+
+Result<ClusterFlags::Found> ClusterFlags::Find(Door& door) const {
+  Found found;
+  if (!calibration.empty())
+    found.calibration = TRY(simulate::Calibration::FromJson(TRY(base::ReadAll(door.files, calibration)), calibration));
+  if (platform.empty() && !found.calibration)
+    return Error{Code::kInvalid, Str(Option("platform"), " NAME is needed: ", Join(Platform::KnownNames(), ", "),
+                                     ", or a .toml file (freshet simulate --list shows those)")};
+  if (platform.empty())
+    found.platform = found.calibration->platform;
+  else if (platform.ends_with(".toml"))
+    found.platform = TRY(Platform::Read(TRY(base::ReadAll(door.files, platform)), platform));
+  else
+    found.platform = TRY(Platform::Known(platform));
+  return found;
+}
+
+Result<ClusterFlags::Chosen> ClusterFlags::Choose(Door& door, Found found, int nodes) const {
+  Chosen chosen;
+  chosen.platform = std::move(found.platform);
+  Platform& here = chosen.platform;
+  chosen.subject = TRY(simulate::Subject::Of(model, input));
+  if (here.topology != "star" && !door.extras.make_flows)
+    return BecomeSibling("freshet-sim", door.arguments, Str("a ", here.topology),
+                         "install libsimgrid-dev and build again, or use a platform that is a star");
+  // Nodes that are not used are not made.
+  if (here.topology == "star" || here.topology == "fat-tree") here.nodes = nodes;
+  if (here.topology == "star")
+    chosen.flows = std::make_unique<fabric::sim::StarFlows>(here);
+  else
+    chosen.flows = TRY(door.extras.make_flows(here));
+  if (found.calibration) {
+    chosen.costs = std::make_unique<simulate::MeasuredCosts>(TRY(found.calibration->CostsOf(model, input)));
+    chosen.work = found.calibration->work;
+  } else {
+    chosen.costs =
+        std::make_unique<simulate::DescribedCosts>(TRY(simulate::DescribedCosts::Make(chosen.subject.graph, here)));
+  }
+  return chosen;
+}
+
+}  // namespace freshet::cli
