@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -105,6 +105,9 @@ bench-scaling: build  ## measures two workers beside one (GoogLeNet), and overla
 	@scripts/install-deps --cluster
 	@/usr/bin/python3 bench/scaling.py
 	@/usr/bin/python3 -B tests/cluster/slow_link.py
+
+bench-simulate: build  ## sets simulated times beside real ones: updates of networks by 2 to 8 workers of this machine
+	@/usr/bin/python3 -B bench/simulation.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

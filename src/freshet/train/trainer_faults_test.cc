@@ -33,7 +33,7 @@ struct Ended {
 
 class TrainingUnderFaults : public testing::TestWithParam<std::string> {
  protected:
-  static constexpr int kWorkers = 4;
+  const int workers_ = static_cast<int>(NumberIn("FRESHET_WORKERS", 4));
 
   TrainingUnderFaults() {
     plan_.path = bench_.Generate({.kind = "sea", .rows = 480}, "sea");
@@ -50,12 +50,12 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
 
   // Every worker, as it ended.
   std::vector<Ended> Train(std::uint64_t seed, std::vector<Fault> faults, std::string* trace = nullptr) {
-    WorldOptions options{.size = kWorkers, .seed = seed, .faults = std::move(faults)};
+    WorldOptions options{.size = workers_, .seed = seed, .faults = std::move(faults)};
     options.fabric.heartbeat = kHeartbeat;
     options.fabric.heartbeat_misses = kMisses;
     World world(options);
     if (trace != nullptr) world.KeepTrace();
-    std::vector<Ended> ends(kWorkers);
+    std::vector<Ended> ends(static_cast<std::size_t>(workers_));
     world.Run([&](World::Member& member) {
       Ended& end = ends[static_cast<std::size_t>(member.rank())];
       Plan plan = plan_;
@@ -124,7 +124,7 @@ TEST_P(TrainingUnderFaults, EndsAsPromisedAndGoesOnToTheSameModel) {
   const std::uint64_t seeds = std::getenv("FRESHET_SEED") != nullptr ? 1 : NumberIn("FRESHET_SEEDS", 200);
   std::uint64_t ended_early = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    const Fault fault = DrawFault(kinds, seed, kWorkers, undisturbed[0].at);
+    const Fault fault = DrawFault(kinds, seed, workers_, undisturbed[0].at);
     SCOPED_TRACE(Str("seed ", seed, ", ", fault.ToText(), "; to see it again: FRESHET_SEED=", seed,
                      " train_test --gtest_filter='*TrainingUnderFaults*/", GetParam(), "'"));
     std::string trace;
