@@ -23,7 +23,7 @@ struct Fibers::Scheduler {
   struct Inhabitant {
     Inhabitant(int its_house, std::function<void()> body) : house(its_house), fiber(std::move(body)) {}
     const int house;
-    const void* on = nullptr;  // the condition it waits for
+    std::vector<Inhabitant*>* on = nullptr;  // those who wait for a condition, of whom it is one
     bool notified = false;
     const void* own = nullptr;
     Moment alarm{Duration::max(), 0};
@@ -46,7 +46,7 @@ struct Fibers::Scheduler {
     return moment;
   }
   // The inhabitant that runs waits: for a condition, or (none) for its time. False when that is over.
-  bool Await(const void* on, Duration end, Mutex* held) UNCHECKED_LOCKS {
+  bool Await(std::vector<Inhabitant*>* on, Duration end, Mutex* held) UNCHECKED_LOCKS {
     CHECK(current != nullptr);  // only fibers wait
     Inhabitant& self = *current;
     self.notified = false;
@@ -55,7 +55,7 @@ struct Fibers::Scheduler {
     } else {
       self.on = on;
       if (end < Duration::max()) self.alarm = Add(end, {.sleeper = &self, .event = {}});
-      if (on != nullptr) waiting[on].push_back(&self);
+      if (on != nullptr) on->push_back(&self);
     }
     if (held != nullptr) held->unlock();
     self.fiber.Leave();
@@ -64,20 +64,13 @@ struct Fibers::Scheduler {
   }
   void Wake(Inhabitant& sleeper, bool notified) {
     sleeper.notified = notified;
-    if (sleeper.on != nullptr) {
-      const auto found = waiting.find(sleeper.on);
-      std::erase(found->second, &sleeper);
-      if (found->second.empty()) waiting.erase(found);
-      sleeper.on = nullptr;
-    }
-    agenda.erase(std::exchange(sleeper.alarm, Moment{Duration::max(), 0}));
+    if (sleeper.on != nullptr) std::erase(*std::exchange(sleeper.on, nullptr), &sleeper);
+    if (sleeper.alarm.first < Duration::max()) agenda.erase(std::exchange(sleeper.alarm, Moment{Duration::max(), 0}));
     ready.push_back(&sleeper);
   }
-  void Notify(const void* on, bool all) {
-    while (true) {
-      const auto found = waiting.find(on);
-      if (found == waiting.end()) return;
-      Wake(*found->second.front(), true);
+  void Notify(const std::vector<Inhabitant*>& on, bool all) {
+    while (!on.empty()) {
+      Wake(*on.front(), true);
       if (!all) return;
     }
   }
@@ -114,7 +107,6 @@ struct Fibers::Scheduler {
   Duration now{0};
   std::uint64_t moments = 0;
   std::map<Moment, Due> agenda;
-  std::map<const void*, std::vector<Inhabitant*>> waiting;  // by condition; only looked up, never walked
   std::vector<std::unique_ptr<Inhabitant>> everybody;
   std::vector<Inhabitant*> ready;
   std::vector<Inhabitant*> contending;  // for a mutex, in vain so far
@@ -127,13 +119,14 @@ struct Fibers::Scheduler {
 class Fibers::Turnstile final : public Condition {
  public:
   explicit Turnstile(Scheduler& scheduler) : scheduler_(scheduler) {}
-  void Wait(Mutex& held) override { (void)scheduler_.Await(this, Duration::max(), &held); }
-  bool WaitUntil(Mutex& held, Duration end) override { return scheduler_.Await(this, end, &held); }
-  void NotifyOne() override { scheduler_.Notify(this, false); }
-  void NotifyAll() override { scheduler_.Notify(this, true); }
+  void Wait(Mutex& held) override { (void)scheduler_.Await(&waiting_, Duration::max(), &held); }
+  bool WaitUntil(Mutex& held, Duration end) override { return scheduler_.Await(&waiting_, end, &held); }
+  void NotifyOne() override { scheduler_.Notify(waiting_, false); }
+  void NotifyAll() override { scheduler_.Notify(waiting_, true); }
 
  private:
   Scheduler& scheduler_;
+  std::vector<Scheduler::Inhabitant*> waiting_;
 };
 
 Fibers::Fibers(std::uint64_t seed) : scheduler_(std::make_unique<Scheduler>(seed)) {}

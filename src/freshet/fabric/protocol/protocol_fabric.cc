@@ -125,7 +125,7 @@ bool ProtocolFabric::WaitFor(const Condition& ready, Duration end) {
   --waiting_;
   last_waited_ = clock_.Now();
   if (waiting_ > 0) changed_->NotifyAll();
-  if (waiting_ == 0 && !time_passes_) stirred_->NotifyAll();
+  if (waiting_ == 0) NobodyWaits();
   return ready();
 }
 

@@ -73,6 +73,10 @@ class ProtocolFabric : public Fabric {
   virtual void Rest(Duration idle, Duration longest) REQUIRES(mutex_) = 0;
   // Of the keeper, until the next tick is due.
   virtual void Watch(Duration longest) REQUIRES(mutex_) = 0;
+  // Nobody waits any more: the keeper has to look for itself, where time stands until somebody does.
+  virtual void NobodyWaits() REQUIRES(mutex_) {
+    if (!time_passes_) stirred_->NotifyAll();
+  }
   // Of who only wants to know whether something is done: moves what can be moved; true when something was.
   virtual bool Look() REQUIRES(mutex_) { return engine_->Turn(); }
   // For these: is anybody waiting, when did somebody last, shall the keeper end; sleep until the end or so long; tell

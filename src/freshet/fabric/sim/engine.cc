@@ -9,10 +9,11 @@ Engine::Engine(Wires& wires, Settings settings, Charges charges, const base::Clo
       wires_(wires),
       charges_(std::move(charges)),
       stirred_(clock.NewCondition()),
+      watched_(clock.NewCondition()),
       shut_(static_cast<std::size_t>(size())) {
   wires_.Attach(rank(), [this](Letter letter) {
     mail_.push_back(std::move(letter));
-    stirred_->NotifyAll();
+    (resting_ ? stirred_ : watched_)->NotifyAll();
   });
 }
 
@@ -20,6 +21,12 @@ Engine::~Engine() {
   wires_.Detach(rank());
   for (int other = 0; other < size(); ++other)
     if (Open(other)) wires_.Close(rank(), other);
+}
+
+void Engine::Rest(base::Mutex& held, base::Clock::Duration end) {
+  resting_ = true;
+  stirred_->WaitUntil(held, end);
+  resting_ = false;
 }
 
 bool Engine::Turn() {

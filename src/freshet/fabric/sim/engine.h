@@ -33,9 +33,12 @@ class Engine final : public Protocol {
   ~Engine() override;
 
   bool Turn() override;
-  void Interrupt() override { stirred_->NotifyAll(); }
-  base::Condition& stirred() { return *stirred_; }  // notified when there is something to look at
-  bool Quiet() const { return mail_.empty(); }      // is there nothing for Turn to do?
+  void Interrupt() override { WakeAll(); }
+  // Until there is something to look at: of who drives, and of the keeper, who is woken only when nobody drives.
+  void Rest(base::Mutex& held, base::Clock::Duration end);
+  void Watch(base::Mutex& held, base::Clock::Duration end) { watched_->WaitUntil(held, end); }
+  void WakeKeeper() { watched_->NotifyAll(); }
+  bool Quiet() const { return mail_.empty(); }  // is there nothing for Turn to do?
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
   const Charges& charges() const { return charges_; }
 
@@ -48,8 +51,12 @@ class Engine final : public Protocol {
   void Push(int) override {}
   bool Idle(int) const override { return true; }
   bool Forget(const Operation&) override { return true; }
-  void OnLost(int) override { stirred_->NotifyAll(); }
-  void OnStop() override { stirred_->NotifyAll(); }
+  void OnLost(int) override { WakeAll(); }
+  void OnStop() override { WakeAll(); }
+  void WakeAll() {
+    stirred_->NotifyAll();
+    watched_->NotifyAll();
+  }
 
   void Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload);
   void OnLetter(const Letter& letter);
@@ -57,7 +64,8 @@ class Engine final : public Protocol {
 
   Wires& wires_;
   const Charges charges_;
-  const std::unique_ptr<base::Condition> stirred_;
+  const std::unique_ptr<base::Condition> stirred_, watched_;
+  bool resting_ = false;  // does somebody who drives?
   std::deque<Letter> mail_;
   std::vector<bool> shut_;
   std::uint64_t bytes_sent_ = 0;

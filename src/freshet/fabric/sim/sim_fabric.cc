@@ -41,15 +41,17 @@ void SimFabric::Spend(std::string_view work, std::size_t bytes) {
   charges.spend(static_cast<double>(bytes) * (found != charges.work.end() ? found->second : each));
 }
 
+void SimFabric::NobodyWaits() {
+  if (!engine_.Quiet()) engine_.WakeKeeper();
+}
+
 void SimFabric::Rest(Duration, Duration longest) {
-  if (engine_.Quiet()) engine_.stirred().WaitUntil(mutex(), clock().Now() + longest);
+  if (engine_.Quiet()) engine_.Rest(mutex(), clock().Now() + longest);
 }
 
 void SimFabric::Watch(Duration longest) {
-  if (awaited()) return Snooze(longest);  // who waits looks
-  if (engine_.Quiet() && !stopping()) engine_.stirred().WaitUntil(mutex(), clock().Now() + longest);
-  // Somebody may have begun to wait meanwhile: what was taken from under it would wake it no more.
-  if (!awaited()) engine_.Turn();
+  if ((awaited() || engine_.Quiet()) && !stopping()) engine_.Watch(mutex(), clock().Now() + longest);
+  if (!awaited()) engine_.Turn();  // else who waits looks, and would not be woken for what was taken from under it
 }
 
 }  // namespace freshet::fabric

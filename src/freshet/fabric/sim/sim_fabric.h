@@ -40,6 +40,7 @@ class SimFabric final : public ProtocolFabric {
  private:
   void Rest(Duration idle, Duration longest) override REQUIRES(mutex());
   void Watch(Duration longest) override REQUIRES(mutex());
+  void NobodyWaits() override REQUIRES(mutex());
 
   SimFabric(std::unique_ptr<sim::Engine> engine, const SimOptions& options, base::Clock& clock);
 
