@@ -35,8 +35,8 @@ class Engine final : public Protocol {
   bool Turn() override;
   void Interrupt() override { WakeAll(); }
   // Until there is something to look at: of who drives, and of the keeper, who is woken only when nobody drives.
-  void Rest(base::Mutex& held, base::Clock::Duration end);
-  void Watch(base::Mutex& held, base::Clock::Duration end) { watched_->WaitUntil(held, end); }
+  void Rest(base::Mutex& held, base::Clock::Duration end) REQUIRES(held);
+  void Watch(base::Mutex& held, base::Clock::Duration end) REQUIRES(held) { watched_->WaitUntil(held, end); }
   void WakeKeeper() { watched_->NotifyAll(); }
   bool Quiet() const { return mail_.empty(); }  // is there nothing for Turn to do?
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
