@@ -57,7 +57,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("calibrate", &calibrate.file, "instead, writes what computing and exchanging cost here, for simulate",
                {.value = "FILE"});
   settings.Add("model", &calibrate.models,
-               "calibrate: networks of the zoo, perhaps with their input (googlenet:3x64x64)",
+               "networks of the zoo (step: one), perhaps with their input (googlenet:3x64x64)",
                {.letter = 'm', .value = "NAME", .commas = true});
   settings.Add("rows", &calibrate.rows, "calibrate: rows that a worker computes at once",
                {.value = "N", .commas = true});

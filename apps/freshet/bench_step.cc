@@ -2,7 +2,6 @@
 #include <optional>
 #include <thread>
 
-#include "base/random.h"
 #include "bench_parts.h"
 #include "fabric/threads/threads_fabric.h"
 #include "simulate/steps.h"
@@ -23,19 +22,11 @@ Result<double> MeasureStep(Door& door, const StepFlags& flags, fabric::Fabric& f
   if (flags.batch < static_cast<std::uint64_t>(fabric.size()))
     return Error{Code::kInvalid,
                  Str("--batch ", flags.batch, " of ", fabric.size(), " workers: expected a row for each")};
-  const std::size_t width = subject.model->config().features, classes = subject.model->scores();
   const std::size_t count = simulate::RowsOfStep(options.strategy);
-  std::vector<float> dense(count * width), labels(count), scores(count * classes);
-  base::Random random(1, "bench");
-  for (float& value : dense) value = static_cast<float>(random.Normal());
-  for (float& label : labels) label = static_cast<float>(random.Below(classes));
-  data::Batch rows;
-  rows.rows = count;
-  rows.labels = labels.data();
-  rows.dense = dense.data();
-  rows.width = width;
+  const simulate::DrawnRows rows(*subject.model, count, 1);
+  std::vector<float> scores(count * subject.model->scores());
   optimize::HeapMemory memory;
-  const auto made = TRY(simulate::MakeSteps(options, fabric, door.clock, *subject.model, memory, rows, scores));
+  const auto made = TRY(simulate::MakeSteps(options, fabric, door.clock, *subject.model, memory, rows.batch(), scores));
   return made.seconds / flags.steps / static_cast<double>(simulate::UpdatesOfStep(options.strategy));
 }
 

@@ -72,10 +72,6 @@ struct Flags {
   }
 };
 
-std::string TimeText(double seconds) {
-  return seconds >= 1 ? Str(Fixed(seconds, 2), " s") : Str(Fixed(seconds * 1e3, 2), " ms");
-}
-
 std::string ToText(const std::vector<Candidate>& all, const Flags& flags, const ClusterFlags::Chosen& chosen,
                    int nodes) {
   std::vector<std::vector<std::string>> table = {{"", "how", "update", "rows/s", "sent", "loses by"}};

@@ -89,11 +89,6 @@ Result<std::vector<int>> NodesOf(const std::string& text, const Platform& platfo
 
 std::string Share(double part, double whole) { return Str(Fixed(whole > 0 ? 100 * part / whole : 0, 0), " %"); }
 
-std::string TimeText(double seconds) {
-  if (seconds >= 1) return Str(Fixed(seconds, 2), " s");
-  return seconds >= 1e-3 ? Str(Fixed(seconds * 1e3, 2), " ms") : Str(Fixed(seconds * 1e6, 1), " us");
-}
-
 struct Row {
   int nodes = 1;
   std::uint64_t batch = 1;

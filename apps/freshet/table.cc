@@ -30,4 +30,9 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t
   return out;
 }
 
+std::string TimeText(double seconds) {
+  if (seconds >= 1) return Str(Fixed(seconds, 2), " s");
+  return seconds >= 1e-3 ? Str(Fixed(seconds * 1e3, 2), " ms") : Str(Fixed(seconds * 1e6, 1), " us");
+}
+
 }  // namespace freshet::cli

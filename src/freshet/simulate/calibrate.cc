@@ -30,16 +30,9 @@ Result<StepCost> MeasureOne(const Subject& subject, std::size_t rows, int cores,
   const auto optimizer = TRY(optimize::Optimizer::Make(rule, memory));
   TRY(optimizer->Follow(parameters));
   optimize::Gradient gradient = TRY(model.NewGradient(memory));
-  const std::size_t width = model.config().features;
-  base::Random random(rows, "calibrate");
-  std::vector<float> dense(rows * width), labels(rows), scores(rows * model.scores());
-  for (float& value : dense) value = static_cast<float>(random.Normal());
-  for (float& label : labels) label = static_cast<float>(random.Below(model.scores()));
-  data::Batch batch;
-  batch.rows = rows;
-  batch.labels = labels.data();
-  batch.dense = dense.data();
-  batch.width = width;
+  const DrawnRows drawn(model, rows, rows);
+  const data::Batch batch = drawn.batch();
+  std::vector<float> scores(rows * model.scores());
 
   model::Workspace workspace;
   workspace.threads = cores;

@@ -2,12 +2,29 @@
 
 #include <utility>
 
+#include "base/random.h"
 #include "base/str.h"
 #include "fabric/sim/platform.h"
 #include "model/network/description.h"
 #include "model/network/zoo.h"
 
 namespace freshet::simulate {
+
+DrawnRows::DrawnRows(const model::Model& model, std::size_t count, std::uint64_t seed)
+    : width_(model.config().features), dense_(count * width_), labels_(count) {
+  base::Random random(seed, "rows");
+  for (float& value : dense_) value = static_cast<float>(random.Normal());
+  for (float& label : labels_) label = static_cast<float>(random.Below(model.scores()));
+}
+
+data::Batch DrawnRows::batch() const {
+  data::Batch batch;
+  batch.rows = labels_.size();
+  batch.labels = labels_.data();
+  batch.dense = dense_.data();
+  batch.width = width_;
+  return batch;
+}
 
 Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
   std::vector<std::string> names;

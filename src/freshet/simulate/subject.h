@@ -1,12 +1,25 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/model.h"
 #include "model/network/graph.h"
 
 namespace freshet::simulate {
+
+// Rows of numbers drawn from a seed, with labels: enough to time a model by.
+class DrawnRows {
+ public:
+  DrawnRows(const model::Model& model, std::size_t count, std::uint64_t seed);
+  data::Batch batch() const;  // of all, as long as this lives
+
+ private:
+  const std::size_t width_;
+  std::vector<float> dense_, labels_;
+};
 
 // A network whose training is to be simulated.
 struct Subject {

@@ -29,6 +29,15 @@ double SecondsOf(const ClusterOptions& options, const Cluster::Body& body) {
   return base::Seconds(cluster.now());
 }
 
+void SendHundredMegabytes(Cluster::Member& member) {
+  const auto fabric = member.Connect();
+  std::vector<float> values(25'000'000);
+  if (member.rank() == 0)
+    EXPECT_TRUE(fabric->Send(1, 1, AsBytes(values)).ok());
+  else
+    EXPECT_TRUE(fabric->Receive(0, 1, AsBytes(values)).ok());
+}
+
 TEST(StarFlows, ShareAsFairlyAsCanBe) {
   StarFlows flows(Plain(4));
   std::vector<double> left(3);
@@ -61,28 +70,14 @@ TEST(Cores, ShareWhatThereIsToDo) {
 }
 
 TEST(Cluster, AMessageTakesItsLatenciesAndItsBytes) {
-  const double seconds = SecondsOf({.platform = Plain(2), .nodes = 2}, [](Cluster::Member& member) {
-    const auto fabric = member.Connect();
-    std::vector<float> values(25'000'000);
-    if (member.rank() == 0)
-      EXPECT_TRUE(fabric->Send(1, 1, AsBytes(values)).ok());
-    else
-      EXPECT_TRUE(fabric->Receive(0, 1, AsBytes(values)).ok());
-  });
+  const double seconds = SecondsOf({.platform = Plain(2), .nodes = 2}, SendHundredMegabytes);
   EXPECT_NEAR(seconds, 0.1 + 3 * 20e-6, 30e-6);  // it is offered, asked for and sent
 }
 
 TEST(Cluster, WorkersOfANodeUseItsMemoryNotItsLink) {
   ClusterOptions options{.platform = Plain(1), .nodes = 1, .workers_per_node = 2};
   options.platform.local_gb_s = 10;
-  const double seconds = SecondsOf(options, [](Cluster::Member& member) {
-    const auto fabric = member.Connect();
-    std::vector<float> values(25'000'000);
-    if (member.rank() == 0)
-      EXPECT_TRUE(fabric->Send(1, 1, AsBytes(values)).ok());
-    else
-      EXPECT_TRUE(fabric->Receive(0, 1, AsBytes(values)).ok());
-  });
+  const double seconds = SecondsOf(options, SendHundredMegabytes);
   EXPECT_NEAR(seconds, 0.01, 0.001);
 }
 

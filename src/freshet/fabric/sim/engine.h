@@ -32,6 +32,7 @@ class Engine final : public Protocol {
   Engine(Wires& wires, Settings settings, Charges charges, const base::Clock& clock);
   ~Engine() override;
 
+  // Takes one letter, for as long as the charges say; the caller keeps its lock meanwhile.
   bool Turn() override;
   void Interrupt() override { WakeAll(); }
   // Until there is something to look at: of who drives, and of the keeper, who is woken only when nobody drives.
