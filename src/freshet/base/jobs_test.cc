@@ -38,8 +38,8 @@ TEST(JobThread, RunsEveryJobBeforeItIsGoneAlsoThoseThatJobsPost) {
     EXPECT_FALSE(thread.Post([&] { ran.push_back(1); }));
   }
   ASSERT_EQ(ran.size(), 4u);
-  EXPECT_EQ(ran.front(), 0);
-  EXPECT_EQ(ran.back(), 3);
+  std::erase(ran, 1);  // the other thread's may come at any time behind the first
+  EXPECT_EQ(ran, (std::vector<int>{0, 2, 3}));
 }
 
 TEST(JobThread, IsDrivenByASimulatedClock) {
