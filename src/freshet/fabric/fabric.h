@@ -135,7 +135,7 @@ class Fabric {
   }
 
   // Somebody above works on what is sent or has come, for so many bytes of floats: "add", "copy", "encode NAME",
-  // "decode NAME". Where time is simulated, that takes some.
+  // "decode NAME"; "rows" that were sorted, sent and summed. Where time is simulated, that takes some.
   virtual void Spend(std::string_view work, std::size_t bytes) { (void)work, (void)bytes; }
 
   // The short forms: Start and Wait in one.

@@ -46,9 +46,11 @@ std::unique_ptr<Fabric> Cluster::Member::Connect() {
   SimOptions options = cluster_.options_.fabric;
   for (const int node : cluster_.node_of_) options.hosts.push_back(Str("node", node));
   Cores& cores = this->cores();
-  Charges charges{.message = platform.message_us * 1e-6,
+  const bool crowded = cluster_.options_.workers_per_node > platform.cores;
+  Charges charges{.message = (platform.message_us + (crowded ? platform.crowded_us : 0)) * 1e-6,
                   .copy_byte = 1e-9 / platform.copy_gb_s,
                   .add_byte = 1e-9 / platform.add_gb_s,
+                  .short_byte = 1e-9 / (platform.short_gb_s > 0 ? platform.short_gb_s : platform.copy_gb_s),
                   .codec_byte = 1e-9 / platform.codec_gb_s,
                   .work = cluster_.options_.work,
                   .spend = [&cores, &spent = cluster_.on_messages_[static_cast<std::size_t>(rank_)]](double seconds) {

@@ -58,7 +58,10 @@ void Engine::Charge(const Letter& letter) {
   if (letter.kind == Letter::Kind::kBulk) {
     const Operation* const receive = ReceiveOf(letter.from, letter.note.id);
     const bool adds = receive != nullptr && receive->landing.adds();
-    seconds += static_cast<double>(letter.bytes()) * (adds ? charges_.add_byte : charges_.copy_byte);
+    const double each = letter.bytes() <= Charges::kShortBytes ? charges_.short_byte
+                        : adds                                 ? charges_.add_byte
+                                                               : charges_.copy_byte;
+    seconds += static_cast<double>(letter.bytes()) * each;
   } else if (letter.note.type != NoteType::kEager) {
     return;
   }

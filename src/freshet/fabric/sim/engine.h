@@ -16,9 +16,11 @@ namespace freshet::fabric::sim {
 
 // What it costs a member's processor to take a message, in seconds; none: nothing.
 struct Charges {
+  static constexpr std::size_t kShortBytes = 256 << 10;
   double message = 0;                                    // each, however short
   double copy_byte = 0;                                  // put to its place
   double add_byte = 0;                                   // added to what is there
+  double short_byte = 0;                                 // either, in a message of up to kShortBytes
   double codec_byte = 0;                                 // encoded or decoded
   std::map<std::string, double, std::less<>> work = {};  // a byte of what Fabric::Spend names
   std::function<void(double seconds)> spend;             // takes the time, on the member's processor

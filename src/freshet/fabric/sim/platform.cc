@@ -37,8 +37,10 @@ void Register(Platform& platform, base::Settings& settings) {
   settings.Add("local-gb-s", &platform.local_gb_s, "between workers of a node", speed);
   settings.Add("local-us", &platform.local_us, "latency between workers of a node", time);
   settings.Add("message-us", &platform.message_us, "a message costs who takes it", time);
+  settings.Add("crowded-us", &platform.crowded_us, "more than that, where workers outnumber cores", time);
   settings.Add("copy-gb-s", &platform.copy_gb_s, "a core copies", speed);
   settings.Add("add-gb-s", &platform.add_gb_s, "a core adds to what is there", speed);
+  settings.Add("short-gb-s", &platform.short_gb_s, "a core copies or adds of short messages; 0: as of others", time);
   settings.Add("codec-gb-s", &platform.codec_gb_s, "a core encodes or decodes", speed);
 }
 

@@ -39,8 +39,10 @@ struct Platform {
 
   // What a message costs the core that takes it.
   double message_us = 5;
+  double crowded_us = 0;  // more than that, on a node that has more workers than cores
   double copy_gb_s = 5;
   double add_gb_s = 3;
+  double short_gb_s = 0;  // copied or added in messages of up to 256 KB, which stay in a core's cache; 0: as others
   double codec_gb_s = 1;  // of floats, encoded or decoded, by any codec that was not measured
 
   // kInvalid with one line for each thing that cannot be.
