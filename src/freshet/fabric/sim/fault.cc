@@ -25,7 +25,7 @@ struct Form {
   enum { kNever, kMay, kMust } lasts;
 };
 constexpr Form kForms[] = {
-    {Kind::kCrash, "crash", false, "", Form::kNever},
+    {Kind::kCrash, "crash", false, "", Form::kMay},
     {Kind::kPowerOff, "power-off", false, "", Form::kNever},
     {Kind::kPause, "pause", false, "", Form::kMust},
     {Kind::kPartition, "partition", true, "", Form::kMay},

@@ -13,7 +13,7 @@ namespace freshet::fabric::sim {
 // One thing that goes wrong in a simulated world, and when.
 struct Fault {
   enum class Kind {
-    kCrash,       // the process ends, and its connections with it
+    kCrash,       // the process ends, and its connections with it; perhaps it is started again after a while
     kPowerOff,    // the machine is gone: nothing is heard of it any more
     kPause,       // nothing of it runs, for a while
     kPartition,   // nothing gets from `ranks` to `others` (nor back, unless one_way), for a while or for ever
@@ -41,7 +41,7 @@ struct Fault {
 // A plan: `crash rank=3 at=2.5s; partition 0-3|4-7 from=4s for=2s`. Times have a unit (us, ms, s, min); members are
 // numbers, lists and ranges (0,2,5-7); A|B is between both, A>B one way only. kInvalid names what is wrong and where.
 //
-//   crash rank=R at=T          power-off rank=R at=T      pause rank=R at=T for=D      torn-write rank=R at=T
+//   crash rank=R at=T [for=D]  power-off rank=R at=T      pause rank=R at=T for=D      torn-write rank=R at=T
 //   partition A|B at=T [for=D] delay A|B by=D at=T [for=D] disconnect A|B at=T
 //   slow rank=R times=X at=T [for=D]                      disk-full rank=R at=T [for=D] clock-jump rank=R by=D at=T
 //

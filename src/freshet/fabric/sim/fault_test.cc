@@ -43,8 +43,8 @@ TEST(Faults, SayWhatIsWrongWithAPlan) {
             "fault 'crash rank=1 at=1': 'at=1': a time is a number and a unit, such as 2.5s or 300ms");
   EXPECT_EQ(problem("crash rank=1 at=-1s"),
             "fault 'crash rank=1 at=-1s': 'at=-1s': a time is a number and a unit, such as 2.5s or 300ms");
-  EXPECT_EQ(problem("crash rank=1 at=1s for=1s"),
-            "fault 'crash rank=1 at=1s for=1s': 'for=1s' does not belong to crash");
+  EXPECT_EQ(problem("power-off rank=1 at=1s for=1s"),
+            "fault 'power-off rank=1 at=1s for=1s': 'for=1s' does not belong to power-off");
   EXPECT_EQ(problem("pause rank=1 at=1s"), "fault 'pause rank=1 at=1s': how long? Write for=2s");
   EXPECT_EQ(problem("slow rank=1 at=1s times=0"), "fault 'slow rank=1 at=1s times=0': 'times=0': a number from 1 on");
   EXPECT_EQ(problem("delay 0|1 at=1s"), "fault 'delay 0|1 at=1s': how much? Write by=");

@@ -12,10 +12,14 @@ Network::Network(base::Fibers& fibers, int size, const Link& link, std::uint64_t
       random_(seed, "network"),
       leaves_at_(static_cast<std::size_t>(size)),
       ways_(leaves_at_.size() * leaves_at_.size()),
-      takers_(leaves_at_.size()) {}
+      takers_(leaves_at_.size()),
+      early_(leaves_at_.size(), std::vector<Letter>()) {}
 
 void Network::Attach(int rank, std::function<void(Letter)> take) {
   takers_[static_cast<std::size_t>(rank)] = std::move(take);
+  auto early = std::exchange(early_[static_cast<std::size_t>(rank)], std::nullopt);
+  if (!early) return;
+  for (Letter& letter : *early) Deliver(rank, std::move(letter));
 }
 
 void Network::Send(int to, Letter letter) {
@@ -41,7 +45,7 @@ void Network::Dispatch(int to, Letter letter) {
   fibers_.At(way.arrives_at, [this, to, life = way.life, letter = std::make_shared<Letter>(std::move(letter))] {
     Way& taken = this->way(letter->from, to);
     if (taken.life != life) return;
-    if (taken.held) return taken.waiting.push_back(std::move(*letter));
+    if (taken.held) return taken.caught.push_back(std::move(*letter));
     Deliver(to, std::move(*letter));
   });
 }
@@ -50,13 +54,16 @@ void Network::Deliver(int to, Letter letter) {
   if (const auto& take = takers_[static_cast<std::size_t>(to)]) {
     if (watch_) watch_(to, letter);
     take(std::move(letter));
+  } else if (auto& early = early_[static_cast<std::size_t>(to)]; early) {
+    early->push_back(std::move(letter));
   }
 }
 
 void Network::Release(int from, int to) {
   Way& way = this->way(from, to);
   way.held = false;
-  for (Letter& letter : std::exchange(way.waiting, {})) Dispatch(to, std::move(letter));
+  for (std::deque<Letter>* const held : {&way.caught, &way.waiting})
+    for (Letter& letter : std::exchange(*held, {})) Dispatch(to, std::move(letter));
 }
 
 void Network::Close(int from, int to) {
@@ -69,6 +76,7 @@ void Network::End(int from, int to) {
   if (!way.open && way.life > 0) return;
   way.open = false;
   ++way.life;
+  way.caught.clear();
   way.waiting.clear();
   fibers_.At(fibers_.Now() + link_.latency,
              [this, from, to] { Deliver(to, {.from = from, .kind = Letter::Kind::kClosed}); });

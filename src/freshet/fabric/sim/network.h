@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/fibers.h"
@@ -19,6 +20,8 @@ struct Link {
 };
 
 // A network to which faults happen. A member's letters leave one after the other, at the speed of its link.
+//
+// Letters for a member that has not come yet wait for it.
 //
 // Faults: what goes one way can be held back (a partition: it arrives, in order, when that is over), be late, or be
 // lost with its connection. Somebody killed has no connections any more.
@@ -49,7 +52,7 @@ class Network final : public Wires {
     std::uint64_t life = 0;  // what was sent in an earlier one never arrives
     base::Clock::Duration arrives_at{0};
     base::Clock::Duration more{0};
-    std::deque<Letter> waiting;  // held back
+    std::deque<Letter> caught, waiting;  // held back: on their way, and after those before they left
   };
   Way& way(int from, int to) {
     return ways_[static_cast<std::size_t>(from) * leaves_at_.size() + static_cast<std::size_t>(to)];
@@ -64,6 +67,7 @@ class Network final : public Wires {
   std::vector<base::Clock::Duration> leaves_at_;  // by member: when its link is free again
   std::vector<Way> ways_;
   std::vector<std::function<void(Letter)>> takers_;
+  std::vector<std::optional<std::vector<Letter>>> early_;  // by member, until it comes for the first time
   std::function<void(int to, const Letter& letter)> watch_;
 };
 

@@ -110,6 +110,29 @@ TEST(World, APartitionThatHealsInTimeCostsNothingButTime) {
   EXPECT_GT(slow.at(0).at, 500ms);
 }
 
+// Letters that were on their way when it began come before those that were sent meanwhile.
+TEST(World, APartitionChangesNothingInTheOrderOfLetters) {
+  for (int at = 0; at < 200; at += 10) {
+    const std::string fault = Str("partition 0|1 at=", at, "us for=2ms");
+    WorldOptions options{.size = 2, .seed = 3, .faults = ParseFaults(fault, 2).value()};
+    World world(options);
+    world.Run([&](World::Member& member) {
+      const auto fabric = member.Connect();
+      for (std::uint64_t i = 0; i < 8; ++i) {
+        std::uint64_t number = i;
+        const auto bytes = std::as_writable_bytes(std::span(&number, 1));
+        if (member.rank() == 0) {
+          ASSERT_TRUE(fabric->Send(1, 7, bytes).ok());
+          member.Compute(20us);
+        } else {
+          ASSERT_TRUE(fabric->Receive(0, 7, bytes).ok());
+          EXPECT_EQ(number, i) << fault;
+        }
+      }
+    });
+  }
+}
+
 TEST(World, APartitionThatStaysEndsTheGroupOnBothSides) {
   for (const std::string plan : {"partition 0-1|2-3 from=30ms", "partition 0>1 from=30ms", "disconnect 1|2 at=40ms"}) {
     SCOPED_TRACE(plan);
@@ -120,6 +143,37 @@ TEST(World, APartitionThatStaysEndsTheGroupOnBothSides) {
       EXPECT_LT(end.at, 320ms);
     }
   }
+}
+
+// Its group is gone, but in a later generation it has its place again; what was said in the earlier does not get there.
+TEST(World, WhoIsStartedAgainMeetsTheOthersInALaterGeneration) {
+  WorldOptions options{.size = 3, .seed = 7, .faults = ParseFaults("crash rank=1 at=5ms for=4ms", 3).value()};
+  options.fabric.heartbeat = 10ms;
+  World world(options);
+  std::map<int, int> sums, lives;
+  world.Run([&](World::Member& member) {
+    const auto add = [&](std::uint64_t generation) {
+      const auto fabric = member.Connect(generation);
+      EXPECT_EQ(fabric->generation(), generation);
+      Collectives collectives(*fabric);
+      int rounds = 0;
+      for (bool goes_on = true; goes_on && rounds < 20;) {
+        member.Compute(1ms);
+        std::vector<float> values(10, static_cast<float>(generation));
+        goes_on = collectives.AllReduce(values, Algorithm::kRing).ok();
+        if (goes_on) EXPECT_EQ(values[0], 3 * static_cast<float>(generation));
+        rounds += goes_on ? 1 : 0;
+      }
+      return rounds;
+    };
+    if (member.life() == 0) EXPECT_LT(add(1), 20);
+    const int rounds = add(2);
+    if (member.dead()) return;
+    sums[member.rank()] = rounds;
+    lives[member.rank()] = member.life();
+  });
+  EXPECT_EQ(sums, (std::map<int, int>{{0, 20}, {1, 20}, {2, 20}}));
+  EXPECT_EQ(lives, (std::map<int, int>{{0, 0}, {1, 1}, {2, 0}}));
 }
 
 TEST(World, ADiskIsFullForAWhileAndAWriteIsTornByACrash) {
