@@ -18,7 +18,8 @@ constexpr std::string_view kTlsWanted = "FRSHTLS1";  // in place of a challenge
 constexpr char kTlsHandshake = 0x16;                 // the first byte of TLS
 constexpr std::size_t kMacBytes = 32;
 constexpr std::string_view kChallenged = "freshet tcp challenge", kProven = "freshet tcp proof",
-                           kWelcomed = "freshet tcp welcome", kJoined = "freshet tcp joined";
+                           kWelcomed = "freshet tcp welcome", kJoined = "freshet tcp joined",
+                           kPosted = "freshet tcp post";
 
 template <std::size_t N>
 std::string_view TextOf(const std::array<std::byte, N>& bytes) {
@@ -109,6 +110,31 @@ std::string WantsNoTls() { return {0x15, 3, 3, 0, 2, 2, 71}; }
 
 bool BeginsTls(char first) { return first == kTlsHandshake; }
 bool BeginsHello(char first) { return first == kMagic[0]; }
+
+std::string SealLetter(const Token& token, std::string_view job, const Nonce& nonce, std::string_view letter) {
+  CHECK(letter.size() <= kLetterBytes);
+  std::string sealed;
+  PutNumber(sealed, static_cast<std::uint32_t>(letter.size()));
+  sealed += Mac(token, kPosted, Str(job, TextOf(nonce)), letter);
+  sealed += letter;
+  return sealed;
+}
+
+Result<std::size_t> LetterBytes(std::string_view start) {
+  WireReader reader(start);
+  const std::size_t bytes = reader.Number<std::uint32_t>();
+  if (!reader.ok() || bytes > kLetterBytes) return Error{Code::kBadInput, Str("a letter of ", bytes, " bytes")};
+  return bytes;
+}
+
+Result<std::string> OpenLetter(const Token& token, std::string_view job, const Nonce& nonce, std::string_view sealed) {
+  const std::size_t size = TRY(LetterBytes(sealed));
+  if (sealed.size() != kSealBytes + size) return Error{Code::kBadInput, "a sealed letter has another length"};
+  const std::string_view letter = sealed.substr(kSealBytes);
+  if (!SameMac(sealed.substr(4, kMacBytes), Mac(token, kPosted, Str(job, TextOf(nonce)), letter)))
+    return Error{Code::kBadInput, "a letter was not sealed by our job token, for this moment"};
+  return std::string(letter);
+}
 
 std::string Dialing::Hello() {
   std::string hello(kMagic);

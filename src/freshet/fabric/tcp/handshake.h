@@ -67,6 +67,14 @@ struct Offer {
 // The body's length a sealed message promises, from its first kSealBytes; kBadInput if it is too long.
 Result<std::size_t> SealedBytes(std::string_view start);
 
+// A letter outside of any group (post.h), sealed for the one who has drawn this nonce: it is taken once, by members of the
+// job alone.
+inline constexpr std::size_t kLetterBytes = 1 << 20;  // the longest
+std::string SealLetter(const Token& token, std::string_view job, const Nonce& nonce, std::string_view letter);
+// The body's length that a sealed letter promises, from its first kSealBytes; kBadInput if it is too long.
+Result<std::size_t> LetterBytes(std::string_view start);
+Result<std::string> OpenLetter(const Token& token, std::string_view job, const Nonce& nonce, std::string_view sealed);
+
 // The side that dials. Each call takes what the other side said and gives what to answer.
 class Dialing {
  public:

@@ -126,6 +126,15 @@ Result<base::Descriptor> Connect(const Address& to, const Deadline& deadline) {
   return SystemError("connect to", to);
 }
 
+Result<base::Descriptor> StartConnect(const Address& to) {
+  const Resolved found = TRY(Resolve(to, false));
+  base::Descriptor socket(::socket(found->ai_family, kSocketFlags, 0));
+  if (!socket.open()) return SystemError("open a socket for", to);
+  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS)
+    return SystemError("connect to", to);
+  return socket;
+}
+
 void Tune(const Conduit& conduit) {
   const int on = 1;
   ::setsockopt(conduit.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

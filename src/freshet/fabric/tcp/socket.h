@@ -46,6 +46,8 @@ Result<Address> ParseAddress(std::string_view text);  // "host:port", "[::1]:por
 Result<base::Descriptor> Listen(const Address& at);
 // One attempt to connect.
 Result<base::Descriptor> Connect(const Address& to, const Deadline& deadline);
+// The same, begun: it is connected when it can be written to. To an address in numbers.
+Result<base::Descriptor> StartConnect(const Address& to);
 // Sends at once, waits long, notices vanished hosts; for sockets of members.
 void Tune(const Conduit& conduit);
 
