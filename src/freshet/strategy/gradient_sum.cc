@@ -177,6 +177,7 @@ struct GradientSum::Inside {
 
   Result<void> SumRows(BlockGradient& block, std::size_t b, std::uint64_t rows) {
     fabric::SparseRows touched = RowsOf(block);
+    const std::size_t mine = touched.rows.size();
     const base::Span span(
         trace, "exchange rows", base::Trace::kTraining,
         {.bytes = touched.rows.size() * sizeof(std::uint32_t) + touched.values.size() * sizeof(float)});
@@ -192,6 +193,7 @@ struct GradientSum::Inside {
     block.Clear();
     for (std::size_t i = 0; i < touched.rows.size(); ++i)
       std::copy_n(&touched.values[i * width], width, block.Touch(touched.rows[i]));
+    collectives.fabric().Spend("rows", (mine + touched.rows.size()) * (width + 1) * sizeof(float));
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -99,6 +100,8 @@ class Strategy {
   virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
   // Does no member remember anything that the others do not? Then another number of them can go on.
   virtual bool interchangeable() const { return false; }
+  // May others come and go while it trains? Then each counts rows for all, and rank 0 saves for all.
+  virtual bool changes() const { return false; }
 
   // The next rows: a step takes those from `begin` to the one this gives, about piece() of them, of which this member
   // learns from its share.
@@ -113,6 +116,13 @@ class Strategy {
   // of a stop, and everything is as it was.
   virtual Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
                                              std::span<float> scores) = 0;
+  // After a step that failed: perhaps there are others to go on with. Then the loss of `mine` if the step was done by
+  // them all the same, and everything is as after it; nothing if it is to be made again, of a share that may be another.
+  // Else what went wrong.
+  virtual Result<std::optional<double>> Recover(const Error& why, const data::Batch& mine, std::span<float> scores) {
+    (void)mine, (void)scores;
+    return why;
+  }
   // Who has no more rows takes part in a step of those who still have some; true when nobody has any.
   virtual Result<bool> StepDry() { return true; }
   // Brings all to the same parameters, for a checkpoint or an evaluation.
@@ -126,6 +136,16 @@ class Strategy {
   virtual bool stop_agreed() const = 0;
   virtual bool save_agreed() const = 0;
   virtual void Forget() = 0;  // what was agreed on
+  // Somebody wants in, all have agreed on it with a step, and call Admit: one of them gives what it takes to go on from
+  // here, which who comes Takes before its first step.
+  using Give = std::function<Result<std::string>()>;
+  virtual bool admission_agreed() const { return false; }
+  virtual Result<void> Admit(const Give& give) {
+    (void)give;
+    return {};
+  }
+  virtual bool comes() const { return false; }  // this member is the one, and has nothing yet
+  virtual Result<std::string> Take() { return std::string(); }
   virtual void SetProgress(double progress) = 0;
 
   // Sums of all members, in the order of ranks.

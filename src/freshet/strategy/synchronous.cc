@@ -29,7 +29,8 @@ Result<double> Synchronous::Agree(const data::Batch& mine) {
                                asked_stop_ ? 1.0f : 0.0f,
                                asked_save_ ? 1.0f : 0.0f,
                                static_cast<float>(progress_),
-                               0};
+                               0,
+                               asked_admission_ ? 1.0f : 0.0f};
   if (observes_ && !options_.whole) {
     digest_.width = mine.sparse() ? 0 : mine.width;
     digest_.ClearRows();
@@ -49,6 +50,7 @@ Result<double> Synchronous::Agree(const data::Batch& mine) {
   stop_agreed_ = shared[2] > 0;
   save_agreed_ = shared[3] > 0;
   something_to_observe_ = shared[5] > 0;
+  admission_agreed_ = shared[6] > 0;
   agreed_progress_ = options_.whole ? progress_ : shared[4] / static_cast<float>(size());
   world_.optimizer.SetProgress(agreed_progress_);
   return shared[0];

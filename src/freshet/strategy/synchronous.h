@@ -31,6 +31,8 @@ class Synchronous : public Strategy {
     asked_stop_ = stop;
     asked_save_ = save;
   }
+  void AskAdmission(bool admit) { asked_admission_ = admit; }
+  bool admission_agreed() const override { return admission_agreed_; }
   bool stop_agreed() const override { return stop_agreed_; }
   bool save_agreed() const override { return save_agreed_; }
   void Forget() override { stop_agreed_ = save_agreed_ = false; }
@@ -91,6 +93,7 @@ class Synchronous : public Strategy {
   void KeepForUndo(const data::Batch& piece);
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
+  bool asked_admission_ = false, admission_agreed_ = false;
   bool everyone_dry_ = false;
   bool observes_ = false, something_to_observe_ = false;
   data::Rows digest_;                  // of this worker's rows, where others do not have them

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fabric/membership/elastic_group.h"
+#include "strategy/synchronous.h"
+
+namespace freshet::strategy {
+
+// What one member saw of a change of its group.
+struct GroupChange {
+  struct Gone {
+    std::string name, how;  // how: "" when nobody knows
+  };
+  std::uint64_t generation = 0;
+  int before = 0, after = 0;    // members
+  std::vector<Gone> gone = {};  // between the two
+  std::vector<std::string> came = {};
+  std::uint64_t step = 0;  // the optimizer's
+  bool first = false;      // this member has rank 0 now
+  bool repeated = false;   // this member was in its midst
+  double seconds = 0;      // since it last met the others
+
+  // "membership 8 → 7: rank 3 on b is gone, killed by signal 9; step 512 repeated; 0.31 s"
+  std::string ToText() const;
+};
+
+// All-reduce in a group that outlives its members: when one is lost, the others go on with the step they were in, and
+// nothing of the model is lost, since all have the same. Every time members meet (a step, a sum, a barrier) is counted:
+// after a loss those who had not finished a meeting that others had get what came of it, and no one does anything twice.
+// Who comes is let in between two steps, and given all that the others have.
+//
+// A sum over members is one over those who are there: what the lost had counted for themselves is not in it.
+//
+// Ownership: borrows group and learner, which outlive it. Threads: as Strategy.
+// Failure:   as ElasticGroup's, when this member cannot go on.
+class Elastic final : public Strategy {
+ public:
+  struct Options {
+    StrategyOptions strategy = {};
+    fabric::Collectives::Options how = {};
+    bool comes = false;                                    // into a group that trains already
+    std::function<void(const GroupChange&)> changed = {};  // told on every member
+  };
+  // Begins in the group, but for who comes. kInvalid for options under which members remember what others do not.
+  static Result<std::unique_ptr<Elastic>> Make(Options options, fabric::ElasticGroup& group, const Learner& learner);
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  bool interchangeable() const override { return true; }
+  bool changes() const override { return true; }
+
+  std::size_t piece() const override { return inner_->piece(); }
+  data::Batch Share(const data::Batch& piece) const override { return inner_->Share(piece); }
+  Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
+                                     std::span<float> scores) override;
+  Result<std::optional<double>> Recover(const Error& why, const data::Batch& mine, std::span<float> scores) override;
+  Result<void> Settle() override;
+
+  void Ask(bool stop, bool save) override;
+  bool stop_agreed() const override { return last_.stop != 0; }
+  bool save_agreed() const override { return last_.save != 0; }
+  void Forget() override { last_.stop = last_.save = 0; }
+  bool admission_agreed() const override { return last_.admit != 0; }
+  Result<void> Admit(const Give& give) override;
+  bool comes() const override { return met_ == 0; }
+  Result<std::string> Take() override;
+  void SetProgress(double progress) override;
+
+  Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
+  Result<void> Barrier() override;
+  // Anything else that members do together, until it was done: by this member, or by all others, who then have what came
+  // of it.
+  Result<void> Together(const std::function<Result<void>(fabric::Collectives& collectives)>& meeting);
+
+  StepTimes times() const override;
+  void CountRead(base::Clock::Duration time) override { inner_->CountRead(time); }
+  std::string algorithms() const override { return inner_->algorithms(); }
+
+  std::uint64_t losses() const { return losses_; }  // how often it went on in another generation
+
+ private:
+  // What came of the last meeting.
+  struct Outcome {
+    std::uint64_t updated = 0, stop = 0, save = 0, admit = 0;
+    std::uint64_t sums = 0;  // how many numbers were summed
+  };
+  Elastic(Options options, fabric::ElasticGroup& group, const Learner& learner)
+      : options_(std::move(options)), group_(group), learner_(learner) {}
+
+  Result<void> MakeInner();
+  void Met();
+  // Goes on with others, in another generation. True: they had finished the meeting in which this member was, and it has
+  // what came of that. `before` is called before that replaces what it has.
+  Result<bool> Regroup(const Error& why, bool admits, const std::function<void()>& before);
+  // All have the same again, in a generation that has just begun.
+  Result<void> Level(const std::function<void()>& before);
+  Result<void> ShareOutcome(int from, bool behind, const std::function<void()>& before);
+  Result<void> HandOver(int from);
+  void Tell(const fabric::Roster& before, bool repeated) const;
+  std::string EncodeState() const;
+  Result<void> AdoptState(std::string_view bytes);
+
+  Options options_;
+  fabric::ElasticGroup& group_;
+  const Learner learner_;
+  std::unique_ptr<fabric::Collectives> collectives_;
+  SynchronousPtr inner_;                // of this generation
+  std::uint64_t met_ = 0, losses_ = 0;  // 0 met: it has nothing yet
+  Outcome last_;
+  std::vector<double> sums_;
+  bool ask_stop_ = false, ask_save_ = false;
+  std::uint64_t agreed_in_ = 0;  // the generation that agreed to let somebody in
+  const Give* give_ = nullptr;   // while this member stands between two steps
+  std::string kept_;             // what was given, until all have met again
+  double progress_ = 0;
+  base::Clock::Duration met_at_{0};
+  StepTimes before_;  // of earlier generations
+};
+
+}  // namespace freshet::strategy
