@@ -83,8 +83,8 @@ class Model {
   virtual std::vector<optimize::Block> Blocks() const = 0;
   // Parameters at their starting values, those of a portion at the whole's. With `slots` of an optimizer that will
   // train them, narrow blocks that grow get room for its state beside their rows.
-  Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0,
-                                             const optimize::Portion& portion = {}) const;
+  virtual Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0,
+                                                     const optimize::Portion& portion = {}) const;
   // Grows the parameters so that every row of the batch has its place, and gives new rows their starting values.
   virtual Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const = 0;
 

@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "fabric/codecs/codec.h"
-#include "fabric/collectives/measure.h"
 
 namespace freshet::simulate {
 namespace {
@@ -19,24 +18,23 @@ using base::Seconds;
 
 constexpr int kLeastRounds = 3;
 
-// One worker's measurements of one number of rows.
-Result<StepCost> MeasureOne(const Subject& subject, std::size_t rows, int cores, base::Clock& clock, double seconds) {
-  const model::Model& model = *subject.model;
+}  // namespace
+
+Result<StepCost> MeasureBatch(const model::Model& model, const data::Batch& batch, int cores, const base::Clock& clock,
+                              double seconds) {
   optimize::HeapMemory memory;
   optimize::Parameters parameters = TRY(model.NewParameters(memory));
   optimize::OptimizerOptions rule;
-  rule.kind = "momentum";
+  rule.kind = model.config().dense ? "momentum" : "adagrad";
   rule.schedule.rate = 1e-6;
   const auto optimizer = TRY(optimize::Optimizer::Make(rule, memory));
   TRY(optimizer->Follow(parameters));
   optimize::Gradient gradient = TRY(model.NewGradient(memory));
-  const DrawnRows drawn(model, rows, rows);
-  const data::Batch batch = drawn.batch();
-  std::vector<float> scores(rows * model.scores());
+  std::vector<float> scores(batch.rows * model.scores());
 
   model::Workspace workspace;
   workspace.threads = cores;
-  TRY(model.Reserve(rows, workspace));
+  TRY(model.Reserve(batch.rows, workspace));
   std::vector<StepCost> rounds;
   const auto begun = clock.Now();
   for (int round = -1; round < kLeastRounds || Seconds(clock.Now() - begun) < seconds; ++round) {
@@ -50,7 +48,7 @@ Result<StepCost> MeasureOne(const Subject& subject, std::size_t rows, int cores,
     for (double& moment : cost.finished)
       if (moment == 0) moment = cost.compute;  // whoever says nothing is done at the end
     const auto computed = clock.Now();
-    model.Apply(parameters, gradient, static_cast<double>(rows), *optimizer, workspace);
+    model.Apply(parameters, gradient, static_cast<double>(batch.rows), *optimizer, workspace);
     cost.apply = Seconds(clock.Now() - computed);
     if (round >= 0) rounds.push_back(std::move(cost));  // the first one makes things ready
   }
@@ -58,6 +56,14 @@ Result<StepCost> MeasureOne(const Subject& subject, std::size_t rows, int cores,
   std::nth_element(rounds.begin(), middle, rounds.end(),
                    [](const StepCost& a, const StepCost& b) { return a.compute + a.apply < b.compute + b.apply; });
   return *middle;
+}
+
+namespace {
+
+// One worker's measurements of one number of rows.
+Result<StepCost> MeasureOne(const Subject& subject, std::size_t rows, int cores, base::Clock& clock, double seconds) {
+  const DrawnRows drawn(*subject.model, rows, rows);
+  return MeasureBatch(*subject.model, drawn.batch(), cores, clock, seconds);
 }
 
 // Seconds for a byte of `floats` by what `work` does to them.
@@ -76,12 +82,13 @@ double ByteCost(const base::Clock& clock, double seconds, std::size_t floats, co
 }  // namespace
 
 Result<std::vector<MeasuredCosts::Point>> MeasureModel(const Subject& subject, const std::vector<std::size_t>& rows,
-                                                       const std::vector<int>& cores, base::Clock& clock,
+                                                       const std::vector<int>& cores, int at_once, base::Clock& clock,
                                                        double seconds) {
   std::vector<MeasuredCosts::Point> points;
   for (const int count : cores)
     for (const std::size_t many : rows) {
-      const auto workers = static_cast<std::size_t>(std::max(1, base::AvailableCores() / count));
+      const auto workers =
+          static_cast<std::size_t>(at_once > 0 ? at_once : std::max(1, base::AvailableCores() / count));
       std::vector<std::optional<Result<StepCost>>> costs(workers);
       {
         std::vector<base::Thread> threads;
@@ -94,23 +101,6 @@ Result<std::vector<MeasuredCosts::Point>> MeasureModel(const Subject& subject, c
       points.push_back({many, count, costs[0]->value()});
     }
   return points;
-}
-
-Result<void> MeasureExchange(fabric::Collectives& collectives, const base::Clock& clock, double seconds,
-                             fabric::sim::Platform& platform) {
-  if (collectives.fabric().size() != 2)
-    return Error{Code::kInvalid,
-                 Str("exchanges are measured between 2 workers, these are ", collectives.fabric().size())};
-  constexpr std::uint64_t kShort = 1 << 10, kLong = 16 << 20;
-  const auto swap = TRY(fabric::MeasureOne(collectives, clock, fabric::Algorithm::kHalving, kShort, seconds));
-  const auto ring = TRY(fabric::MeasureOne(collectives, clock, fabric::Algorithm::kRing, kLong, seconds));
-  // Between two, a short sum is one message each way at once, and a long one half of the bytes added and half copied.
-  platform.message_us = 1;
-  platform.local_us = std::max(swap.median_seconds * 1e6 - platform.message_us, 0.1);
-  const double rate = static_cast<double>(kLong) / std::max(ring.median_seconds - 4 * swap.median_seconds, 1e-6) / 1e9;
-  platform.copy_gb_s = platform.add_gb_s = rate;
-  platform.local_gb_s = 1e6;  // it is cores that move the bytes
-  return {};
 }
 
 std::map<std::string, double, std::less<>> MeasureCodecs(const base::Clock& clock, double seconds) {

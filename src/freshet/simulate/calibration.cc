@@ -52,7 +52,9 @@ StepCost MeasuredCosts::Of(std::size_t rows, int cores) const {
     return Times(points.front().cost, scale * r / static_cast<double>(points.front().rows), false);
   for (std::size_t i = 1; i < points.size(); ++i)
     if (rows <= points[i].rows) return Times(Between(points[i - 1], points[i], r), scale, true);
-  return Times(points.back().cost, scale * r / static_cast<double>(points.back().rows), false);
+  StepCost cost = Times(points.back().cost, scale * r / static_cast<double>(points.back().rows), false);
+  cost.apply = Between(points[points.size() - 2], points.back(), r).apply;
+  return cost;
 }
 
 std::string Calibration::ToJson() const {

@@ -11,7 +11,7 @@
 namespace freshet::simulate {
 
 // What a batch costs, as it was measured for some numbers of rows and cores: in between in proportion, beyond as at the
-// end. With other numbers of cores than were measured, by the nearest, as if all cores helped alike.
+// end (an update as it grew up to there). With other numbers of cores than were measured, by the nearest, as if all cores helped alike.
 class MeasuredCosts final : public Costs {
  public:
   struct Point {

@@ -1,6 +1,7 @@
 #include "simulate/costed_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -82,7 +83,9 @@ model::Model::Observes CostedModel::observes(const optimize::Parameters& paramet
 
 void CostedModel::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
                         optimize::Optimizer& optimizer, model::Workspace& workspace) const {
-  spend_(costs_.Of(1, workspace.threads).apply, workspace.threads);
+  // What touches rows takes as long as it has rows.
+  const auto rows = static_cast<std::size_t>(config().dense ? 1 : std::max(std::round(weight), 1.0));
+  spend_(costs_.Of(rows, workspace.threads).apply, workspace.threads);
   if (real())
     inner_.Apply(parameters, gradient, weight, optimizer, workspace);
   else
@@ -94,8 +97,9 @@ Result<optimize::Gradient> CostedModel::NewGradient(optimize::Memory& memory, co
   return optimize::Gradient::Dense(portion.Of(Blocks()), memory);
 }
 
-void CostedModel::Start(optimize::Parameters&) const {
-  CHECK(!real());  // the parameters of a real one are made by the model itself
+Result<optimize::Parameters> CostedModel::NewParameters(optimize::Memory& memory, int slots,
+                                                        const optimize::Portion& portion) const {
+  return real() ? inner_.NewParameters(memory, slots, portion) : Model::NewParameters(memory, slots, portion);
 }
 
 }  // namespace freshet::simulate

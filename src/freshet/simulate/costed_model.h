@@ -38,11 +38,10 @@ class CostedModel final : public model::Model {
              optimize::Optimizer& optimizer, model::Workspace& workspace) const override;
   Result<optimize::Gradient> NewGradient(optimize::Memory& memory,
                                          const optimize::Portion& portion = {}) const override;
+  Result<optimize::Parameters> NewParameters(optimize::Memory& memory, int slots = 0,
+                                             const optimize::Portion& portion = {}) const override;
   bool GivesFactors(std::size_t block) const override { return real() && inner_.GivesFactors(block); }
   bool Supervised() const override { return inner_.Supervised(); }
-
- protected:
-  void Start(optimize::Parameters& parameters) const override;
 
  private:
   bool real() const { return values_ == Values::kReal; }

@@ -44,4 +44,15 @@ StepCost DescribedCosts::Of(std::size_t rows, int cores) const {
   return cost;
 }
 
+StepCost DescribedSparseCosts::Of(std::size_t rows, int) const {
+  constexpr double kLine = 64;
+  const double places = static_cast<double>(rows) * entries_;
+  const double share = platform_.memory_gb_s * 1e9 / platform_.cores;  // updates are made in order, by one core
+  StepCost cost;
+  cost.compute = 2 * places * kLine / share;
+  cost.apply = 2 * places * kLine / share;
+  cost.finished.assign(blocks_, cost.compute);
+  return cost;
+}
+
 }  // namespace freshet::simulate

@@ -45,4 +45,18 @@ class DescribedCosts final : public Costs {
   std::vector<Layer> layers_;
 };
 
+// Of a linear model of sparse rows: each entry is a place of its own in memory, read to score a row, written to its gradient
+// and twice with the update.
+class DescribedSparseCosts final : public Costs {
+ public:
+  DescribedSparseCosts(std::size_t entries, std::size_t blocks, const fabric::sim::Platform& platform)
+      : entries_(static_cast<double>(entries)), blocks_(blocks), platform_(platform) {}
+  StepCost Of(std::size_t rows, int cores) const override;
+
+ private:
+  const double entries_;  // of a row
+  const std::size_t blocks_;
+  const fabric::sim::Platform platform_;
+};
+
 }  // namespace freshet::simulate

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "simulate/costed_model.h"
 #include "simulate/steps.h"
+#include "simulate/subject.h"
 
 namespace freshet::simulate {
 namespace {
@@ -40,12 +41,14 @@ class Disk {
   base::Clock::Duration ready_{}, begun_{};
 };
 
-Result<Measured> Work(const Scenario& scenario, const model::Model& model, const Costs& costs,
+// `drawn` are rows for a model whose numbers are real.
+Result<Measured> Work(const Scenario& scenario, const model::Model& model, const Costs& costs, const DrawnRows* drawn,
                       Cluster::Member& member) {
-  const CostedModel costed(model, costs, CostedModel::Values::kNone,
+  const CostedModel costed(model, costs, drawn != nullptr ? CostedModel::Values::kReal : CostedModel::Values::kNone,
                            [&member](double seconds, int cores) { member.cores().Work(seconds, cores); });
   const std::unique_ptr<fabric::Fabric> fabric = member.Connect();
-  optimize::HollowMemory memory;
+  optimize::HollowMemory hollow;
+  optimize::HeapMemory heap;
   const int workers = scenario.nodes * scenario.workers_per_node;
   Disk disk(member.clock(), scenario.shared_disk ? scenario.platform.shared_disk_gb_s * 1e9 / workers
                                                  : scenario.platform.disk_mb_s * 1e6 / scenario.workers_per_node);
@@ -60,9 +63,12 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
   data::Batch rows;
   rows.rows = RowsOfStep(scenario.strategy);
   rows.labels = rows.dense = static_cast<const float*>(base::Hollow());
+  std::vector<float> scores(drawn != nullptr ? rows.rows * costed.scores() : 0);
   Measured measured;
-  measured.made = TRY(MakeSteps(options, *fabric, member.clock(), costed, memory, rows,
-                                base::HollowFloats(rows.rows * costed.scores())));
+  measured.made =
+      TRY(drawn != nullptr ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
+                           : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
+                                       base::HollowFloats(rows.rows * costed.scores())));
   if (traced)
     measured.trace = trace.ToJson(member.rank(), Str("rank ", member.rank()), Str("node ", member.node()),
                                   [](base::Clock::Duration time) { return time; });
@@ -104,8 +110,10 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                    .fabric = fabric},
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
+  std::optional<DrawnRows> drawn;
+  if (!model.config().dense) drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
   cluster.Run([&](Cluster::Member& member) {
-    Result<Measured> result = Work(scenario, model, costs, member);
+    Result<Measured> result = Work(scenario, model, costs, drawn ? &*drawn : nullptr, member);
     Measured& mine = measured[static_cast<std::size_t>(member.rank())];
     if (result.ok())
       mine = std::move(result).value();

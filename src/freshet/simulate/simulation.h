@@ -48,6 +48,7 @@ struct Outcome {
   std::string Bottleneck() const;  // what most of the time goes into, in words
 };
 
+// Models of sparse rows compute for real, since what they send depends on it; others have no numbers.
 // kInvalid when it cannot be: more workers than rows of an update, more nodes than there are, a model too large.
 Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, const Costs& costs,
                          fabric::sim::Flows& flows);

@@ -177,5 +177,29 @@ TEST(Simulation, RefusesWhatCannotBe) {
   EXPECT_NE(refusal(wrong).find("platform test: "), std::string::npos);
 }
 
+// What touched rows send depends on which they are: as much as the real sum of the same rows.
+TEST(Simulation, SparseModelsSendWhatTheirRowsAre) {
+  Scenario scenario;
+  scenario.platform = Star(4);
+  scenario.nodes = 4;
+  scenario.strategy.batch = 64;
+  scenario.collectives.algorithm = Algorithm::kRing;
+  const Subject subject = Subject::Of("url-like").value();
+  const auto costs = subject.CostsOn(scenario.platform).value();
+  fabric::sim::StarFlows flows(scenario.platform);
+  const auto few = Simulate(scenario, *subject.model, *costs, flows);
+  ASSERT_TRUE(few.ok()) << few.error().text;
+  // Of 64 rows with about 95 entries each, most of which nobody else has: four bytes of value, fewer than three of place.
+  EXPECT_GT(few.value().bytes_per_update, 64 * 40 * 4.0);
+  EXPECT_LT(few.value().bytes_per_update, 64 * 95 * 8.0 * 2);
+  EXPECT_GT(few.value().times.compute, 0);
+  EXPECT_GT(few.value().times.apply, few.value().times.compute);  // of everybody's rows
+  scenario.strategy.batch = 256;
+  const auto many = Simulate(scenario, *subject.model, *costs, flows);
+  ASSERT_TRUE(many.ok());
+  EXPECT_GT(many.value().bytes_per_update, 2.5 * few.value().bytes_per_update);
+  EXPECT_GT(many.value().step_seconds, few.value().step_seconds);
+}
+
 }  // namespace
 }  // namespace freshet::simulate

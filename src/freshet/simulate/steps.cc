@@ -15,7 +15,7 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
                             std::span<float> scores) {
   fabric::Collectives collectives(fabric, options.collectives);
   optimize::OptimizerOptions rule;
-  rule.kind = "momentum";
+  rule.kind = model.config().dense ? "momentum" : "adagrad";
   rule.schedule.rate = 1e-6;  // where there are numbers, they stay what they are
   const auto optimizer = TRY(optimize::Optimizer::Make(rule, memory));
   optimize::Parameters parameters = TRY(model.NewParameters(memory));

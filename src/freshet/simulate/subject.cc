@@ -1,35 +1,103 @@
 #include "simulate/subject.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
-#include "base/random.h"
 #include "base/str.h"
 #include "fabric/sim/platform.h"
 #include "model/network/description.h"
 #include "model/network/zoo.h"
 
 namespace freshet::simulate {
+namespace {
+
+constexpr std::uint64_t kUrlFeatures = 3'231'961, kCommonFeatures = 64;
+constexpr std::size_t kCommonEntries = 20, kRareEntries = 80;
+constexpr std::string_view kUrlLike = "url-like";
+
+Result<Subject> UrlLike() {
+  Subject subject;
+  subject.name = kUrlLike;
+  model::ModelConfig config;
+  config.features = kUrlFeatures;
+  subject.model = TRY(model::Model::Make(config));
+  subject.parameter_bytes = (kUrlFeatures + 1.0) * sizeof(float);
+  subject.row_bytes = 8.0 * (kCommonEntries + kRareEntries);
+  return subject;
+}
+
+}  // namespace
 
 DrawnRows::DrawnRows(const model::Model& model, std::size_t count, std::uint64_t seed)
-    : width_(model.config().features), dense_(count * width_), labels_(count) {
+    : width_(model.config().dense ? model.config().features : 0), labels_(count) {
   base::Random random(seed, "rows");
+  if (width_ > 0)
+    DrawDense(random, count);
+  else
+    DrawSparse(random, count, model.config().features);
+  const std::uint64_t labels = std::max<std::uint64_t>(model.scores(), 2);
+  for (float& label : labels_) label = static_cast<float>(random.Below(labels));
+}
+
+void DrawnRows::DrawDense(base::Random& random, std::size_t count) {
+  dense_.resize(count * width_);
   for (float& value : dense_) value = static_cast<float>(random.Normal());
-  for (float& label : labels_) label = static_cast<float>(random.Below(model.scores()));
+}
+
+void DrawnRows::DrawSparse(base::Random& random, std::size_t count, std::uint64_t features) {
+  const double low = std::log(kCommonFeatures + 1.0), high = std::log(static_cast<double>(features));
+  offsets_.push_back(0);
+  std::vector<std::uint32_t> row;
+  for (std::size_t r = 0; r < count; ++r) {
+    row.clear();
+    for (std::size_t i = 0; i < kCommonEntries; ++i)
+      row.push_back(static_cast<std::uint32_t>(random.Below(kCommonFeatures)));
+    for (std::size_t i = 0; i < kRareEntries; ++i)
+      row.push_back(static_cast<std::uint32_t>(std::exp(low + (high - low) * random.Uniform())) - 1);
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    indices_.insert(indices_.end(), row.begin(), row.end());
+    offsets_.push_back(static_cast<std::uint32_t>(indices_.size()));
+  }
+  values_.assign(indices_.size(), 1.0f);
 }
 
 data::Batch DrawnRows::batch() const {
   data::Batch batch;
   batch.rows = labels_.size();
   batch.labels = labels_.data();
-  batch.dense = dense_.data();
-  batch.width = width_;
+  if (width_ > 0) {
+    batch.dense = dense_.data();
+    batch.width = width_;
+  } else {
+    batch.offsets = offsets_.data();
+    batch.indices = indices_.data();
+    batch.values = values_.data();
+  }
   return batch;
 }
 
+std::vector<std::string> Subject::Names() {
+  std::vector<std::string> names = {std::string(kUrlLike)};
+  for (const model::network::ZooEntry& entry : model::network::Zoo()) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<std::unique_ptr<Costs>> Subject::CostsOn(const fabric::sim::Platform& platform) const {
+  if (sparse())
+    return std::unique_ptr<Costs>(
+        std::make_unique<DescribedSparseCosts>(kCommonEntries + kRareEntries, model->Blocks().size(), platform));
+  return std::unique_ptr<Costs>(std::make_unique<DescribedCosts>(TRY(DescribedCosts::Make(graph, platform))));
+}
+
 Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
-  std::vector<std::string> names;
+  if (name == kUrlLike) {
+    if (!shape.empty())
+      return Error{Code::kInvalid, Str("input ", Quoted(shape), ": rows of ", name, " have no shape; leave it out")};
+    return UrlLike();
+  }
   for (const model::network::ZooEntry& entry : model::network::Zoo()) {
-    names.emplace_back(entry.name);
     if (entry.name != name) continue;
     model::network::Shape input = entry.input;
     if (!shape.empty()) {
@@ -56,7 +124,7 @@ Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
     subject.row_bytes = static_cast<double>(facts[0].elements());
     return subject;
   }
-  return Error{Code::kInvalid, Str("model ", Quoted(name), ": expected one of ", Join(names, ", "))};
+  return Error{Code::kInvalid, Str("model ", Quoted(name), ": expected one of ", Join(Names(), ", "))};
 }
 
 }  // namespace freshet::simulate
