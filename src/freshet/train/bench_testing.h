@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <cstdlib>
 
 #include <atomic>
 
@@ -84,6 +85,12 @@ class Bench {
     return outcome;
   }
 
+  // The same by the strategy that the plan makes, with files and a clock of its own.
+  BenchOutcome RunBy(const Plan& plan, base::Files& through, base::Clock& hands) {
+    BenchOutcome outcome;
+    if (auto result = TryRun(plan, through, outcome, nullptr, &hands); !result.ok()) outcome.error = result.error();
+    return outcome;
+  }
   // The same as one of several workers, perhaps with files and a clock of its own. Rank 0 alone is told how it goes, and
   // told to stop by plan.stop_at.
   BenchOutcome RunAs(fabric::Fabric& fabric, const Plan& plan) { return RunAs(fabric, plan, files, nullptr); }
@@ -127,7 +134,8 @@ class Bench {
     const model::Model* const model = plan.computing ? static_cast<const model::Model*>(&watched) : made.get();
     if (plan.scale_target && model->WantsScaledLabels()) description.target = TRY(data::EstimateTarget(*source));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
-    auto parameters = TRY(model->NewParameters(memory, collectives == nullptr ? optimizer->slots() : 0));
+    auto parameters =
+        TRY(model->NewParameters(memory, collectives == nullptr && !plan.own_strategy ? optimizer->slots() : 0));
     TRY(optimizer->Follow(parameters));
     std::atomic<bool> stop{false};
     TrainOptions options = plan.train;
@@ -164,6 +172,25 @@ class Bench {
     return {};
   }
 };
+
+// A number that a variable of the environment gives.
+inline std::uint64_t NumberIn(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// A short run that is saved often, for workers of simulated worlds.
+inline Plan PlanForWorlds(Bench& bench) {
+  Plan plan;
+  plan.path = bench.Generate({.kind = "sea", .rows = 480}, "sea");
+  plan.optimizer.kind = "adagrad";
+  plan.optimizer.schedule = {"linear", 0.15};
+  plan.train.batch = 8;
+  plan.train.epochs = 2;
+  plan.train.checkpoint_path = bench.scratch / "run.ckpt";
+  plan.train.checkpoint_seconds = 0.02;  // simulated ones
+  return plan;
+}
 
 // Bit for bit: weights, description, and what the report says of losses.
 inline void ExpectSame(const BenchOutcome& got, const BenchOutcome& want) {

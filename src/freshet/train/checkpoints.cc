@@ -14,13 +14,16 @@ using model::Part;
 }  // namespace
 
 Checkpoints::Checkpoints(const base::Env& env, Options options, const World& world)
-    : env_(env),
-      options_(std::move(options)),
-      world_(world),
-      files_(env.files, options_.path, world.strategy.rank(), Workers()) {}
+    : env_(env), options_(std::move(options)), world_(world) {}
+
+CheckpointFiles Checkpoints::OwnFiles() const {
+  return CheckpointFiles(env_.files, options_.path, world_.strategy.rank(), Workers());
+}
 
 // Of whom there is something to keep beside a checkpoint.
 int Checkpoints::Workers() const { return world_.strategy.alone() ? 0 : world_.strategy.size(); }
+
+bool Checkpoints::HasParts() const { return !world_.strategy.alone() && !world_.strategy.changes(); }
 
 // Can another number of workers go on with what this one leaves?
 bool Checkpoints::Interchangeable() const {
@@ -34,29 +37,50 @@ Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& ea
   std::vector<double> seen = TRY(CountTogether(standing));
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();
-  if (!strategy.alone()) TRY(SavePart(standing, source));
-  if (strategy.rank() == 0) TRY(SaveForAll(standing, early, seen, standing.joined_rows + rows));
-  TRY(strategy.Barrier());  // from here on nobody will ask for what was there before
-  files_.RemoveLeftovers(standing.saves, CheckpointFiles::When::kSaved);
+  if (HasParts()) TRY(SavePart(standing, source));
+  // Where members come and go, rank 0 may be another one meanwhile: until somebody is there who has written it.
+  for (double wrote = 0, written = 0; written == 0;) {
+    if (strategy.rank() == 0 && wrote == 0) {
+      TRY(base::WriteAtomic(env_.files, options_.path, [&](base::OutputFile& file) -> Result<void> {
+        TRY(Write(file, standing, early, seen, standing.joined_rows + rows));
+        return env_.faults.Hit("checkpoint.written");
+      }));
+      env_.log.Info("checkpoint", "file", options_.path, "epoch", standing.epoch, "rows", standing.joined_rows + rows);
+      wrote = 1;
+    }
+    written = TRY(strategy.Sum({wrote}))[0];
+  }
+  // From here on nobody will ask for what was there before.
+  OwnFiles().RemoveLeftovers(standing.saves, CheckpointFiles::When::kSaved);
   return {};
 }
 
 // Sums of all workers over this epoch so far: the evaluation's, and rows.
 Result<std::vector<double>> Checkpoints::CountTogether(const Standing& standing) const {
   std::vector<double> mine = standing.seen.Save();
-  mine.push_back(static_cast<double>(standing.rows - standing.joined_rows));
+  const auto rows = static_cast<double>(standing.rows - standing.joined_rows);
+  mine.push_back(rows);
   if (standing.learned) return mine;  // they have met already
-  return world_.strategy.Sum(mine);
+  std::vector<double> sums = TRY(world_.strategy.Sum(mine));
+  if (world_.strategy.changes()) sums.back() = rows;  // each has counted those of all
+  return sums;
 }
 
-// What is the same for all workers, or does not matter: the checkpoint itself.
-Result<void> Checkpoints::SaveForAll(const Standing& standing, const EarlyStopping& early,
-                                     const std::vector<double>& seen, std::uint64_t rows) const {
+Result<std::string> Checkpoints::Give(const Standing& standing, const EarlyStopping& early) const {
+  base::StringFile file;
+  TRY(Write(file, standing, early, SumsFor(world_.model, world_.description).Save(), standing.rows));
+  return std::move(file.text);
+}
+
+Result<void> Checkpoints::Write(base::OutputFile& file, const Standing& standing, const EarlyStopping& early,
+                                const std::vector<double>& seen, std::uint64_t rows) const {
   const EarlyStopping::Record& record = early.record();
   Json json = Json::parse(standing.Place());
   json["workers"] = Workers();
+  json["parts"] = HasParts();
   json["interchangeable"] = Interchangeable();
   json["algorithms"] = world_.strategy.algorithms();
+  if (!options_.choice.empty()) json["choice"] = options_.choice;
   if (!standing.cuts.empty()) json["cuts"] = standing.cuts;
   json["fingerprint"] = options_.fingerprint;
   json["inputs"] = options_.inputs;
@@ -83,18 +107,14 @@ Result<void> Checkpoints::SaveForAll(const Standing& standing, const EarlyStoppi
   metadata["format"] = "freshet checkpoint 2";
   metadata["model"] = world_.model.config().ToJson();
   metadata["train"] = json.dump();
+  metadata["common"] = options_.common;
   model::AddBlocks(world_.parameters, Part::kRows, "", tensors);
   model::AddBlocks(world_.parameters, Part::kBeside, "beside.", tensors);
   model::AddBlocks(world_.optimizer.state(), Part::kRows, "state.", tensors);
   early.Save(tensors);
   Window::Save(standing.Waiting(), offsets, tensors);
   world_.description.Save(metadata, tensors, storage);
-  TRY(base::WriteAtomic(env_.files, files_.path(), [&](base::OutputFile& file) -> Result<void> {
-    TRY(data::WriteTensors(file, tensors, metadata));
-    return env_.faults.Hit("checkpoint.written");
-  }));
-  env_.log.Info("checkpoint", "file", files_.path(), "epoch", standing.epoch, "rows", rows);
-  return {};
+  return data::WriteTensors(file, tensors, metadata);
 }
 
 // What this worker alone remembers. The parts of all workers are on the disk before rank 0's checkpoint is, and those of
@@ -120,7 +140,7 @@ Result<void> Checkpoints::SavePart(const Standing& standing, const data::RowSour
     where = source.RowsWhere();
     tensors.push_back({"where", data::DType::kF64, {where.size()}, std::as_bytes(std::span<const double>(where))});
   }
-  TRY(base::WriteAtomic(env_.files, files_.Part(standing.saves),
+  TRY(base::WriteAtomic(env_.files, OwnFiles().Part(standing.saves),
                         [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); }));
   return strategy.Barrier();
 }

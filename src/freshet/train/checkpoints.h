@@ -30,6 +30,8 @@ class Checkpoints {
     std::string path;
     std::string fingerprint;  // of what must be the same when a run is resumed
     std::string inputs;       // what is read, a line for each file; likewise
+    std::string common = {};  // what must be the same for who comes later: lines of name = value
+    std::string choice = {};  // what was chosen in place of a strategy (train/choice.h), for who resumes it
   };
   // What is saved beside where the run stands.
   struct World {
@@ -46,12 +48,20 @@ class Checkpoints {
   // False when there is none. Takes away what earlier runs left beside it.
   Result<bool> Load(Standing& standing, EarlyStopping& early) const;
 
+  // The same for who comes while others train: it has seen nothing yet. kInvalid when it was started for something else.
+  Result<std::string> Give(const Standing& standing, const EarlyStopping& early) const;
+  Result<void> Take(std::string given, Standing& standing, EarlyStopping& early) const;
+
  private:
   int Workers() const;
+  bool HasParts() const;
+  CheckpointFiles OwnFiles() const;  // ranks may change
   bool Interchangeable() const;
   Result<std::vector<double>> CountTogether(const Standing& standing) const;
-  Result<void> SaveForAll(const Standing& standing, const EarlyStopping& early, const std::vector<double>& seen,
-                          std::uint64_t rows) const;
+  // What is the same for all workers, who have seen that much together.
+  Result<void> Write(base::OutputFile& file, const Standing& standing, const EarlyStopping& early,
+                     const std::vector<double>& seen, std::uint64_t rows) const;
+  Result<void> LoadFrom(const data::TensorFile& file, Standing& standing, EarlyStopping& early) const;
   Result<void> SavePart(const Standing& standing, const data::RowSource& source) const;
   Result<void> LoadPart(const data::TensorFile& part, Standing& standing) const;
   Result<void> LoadOptimizer(const data::TensorFile& file) const;
@@ -59,11 +69,12 @@ class Checkpoints {
   const base::Env env_;
   const Options options_;
   const World world_;
-  const CheckpointFiles files_;
 };
 
 // Which sums went by which algorithm (Strategy::algorithms) in the run whose checkpoint this is; "" when there is no
 // such file, or it does not say.
 Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path);
+// And what was chosen in place of a strategy there.
+Result<std::string> SavedChoice(base::Files& files, const std::string& checkpoint_path);
 
 }  // namespace freshet::train

@@ -25,14 +25,29 @@ std::string FirstDifference(const std::string& then, const std::string& now) {
 }  // namespace
 
 Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
-  const auto& [model, parameters, optimizer, description, strategy] = world_;
-  if (!files_.Exist()) {
-    files_.RemoveLeftovers(0, CheckpointFiles::When::kStart);
+  if (!OwnFiles().Exist()) {
+    OwnFiles().RemoveLeftovers(0, CheckpointFiles::When::kStart);
     return false;
   }
-  const data::TensorFile file = TRY(data::TensorFile::Read(env_.files, files_.path()));
+  TRY(LoadFrom(TRY(data::TensorFile::Read(env_.files, options_.path)), standing, early));
+  OwnFiles().RemoveLeftovers(standing.saves, CheckpointFiles::When::kStart);
+  env_.log.Info("resumed", "file", options_.path, "epoch", standing.epoch, "rows", standing.rows);
+  return true;
+}
+
+Result<void> Checkpoints::Take(std::string given, Standing& standing, EarlyStopping& early) const {
+  const data::TensorFile file = TRY(data::TensorFile::Parse(std::move(given), "what the others have"));
+  const std::string common = TRY(file.Meta("common"));
+  if (common != options_.common)
+    return Error{Code::kInvalid, Str("the others train something else (theirs: ",
+                                     FirstDifference(common, options_.common), "); start this worker as they were")};
+  return LoadFrom(file, standing, early);
+}
+
+Result<void> Checkpoints::LoadFrom(const data::TensorFile& file, Standing& standing, EarlyStopping& early) const {
+  const auto& [model, parameters, optimizer, description, strategy] = world_;
   const auto unusable = [&](std::string_view why) {
-    return Error{Code::kCorrupt, Str(files_.path(), ": ", why, "; use ", Option("fresh"), " to start over, or another ",
+    return Error{Code::kCorrupt, Str(options_.path, ": ", why, "; use ", Option("fresh"), " to start over, or another ",
                                      Option("checkpoint"))};
   };
   try {  // the JSON library's own errors end here
@@ -69,10 +84,10 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
     record.has_best = json.at("has_best").get<bool>();
     TRY(early.Load(std::move(record), file));
     std::optional<data::TensorFile> part;
-    if (before == workers && !strategy.alone() && standing.saves == 0)
+    const bool parts = before == workers && HasParts() && json.value("parts", true);
+    if (parts && standing.saves == 0)
       return unusable("written by an earlier version, which gave the parts of workers other names");
-    if (before == workers && !strategy.alone())
-      part = TRY(data::TensorFile::Read(env_.files, files_.Part(standing.saves)));
+    if (parts) part = TRY(data::TensorFile::Read(env_.files, OwnFiles().Part(standing.saves)));
     const data::TensorFile& own = part && !strategy.reads_all() ? *part : file;
     TRY(model::LoadBlocks(own, Part::kRows, "", parameters));
     TRY(optimizer.Follow(parameters));
@@ -83,14 +98,12 @@ Result<bool> Checkpoints::Load(Standing& standing, EarlyStopping& early) const {
       TRY(LoadPart(*part, standing));
     } else if (strategy.rank() > 0 && !standing.learned) {
       standing.seen = SumsFor(model, description);  // rank 0 has what all have seen
-      standing.rows = standing.joined_rows;
+      if (!strategy.changes()) standing.rows = standing.joined_rows;
     }
-    files_.RemoveLeftovers(standing.saves, CheckpointFiles::When::kStart);
   } catch (const Json::exception& problem) {
     return unusable(problem.what());
   }
-  env_.log.Info("resumed", "file", files_.path(), "epoch", standing.epoch, "rows", standing.rows);
-  return true;
+  return {};
 }
 
 // What the optimizer remembers lies beside the rows of who trains alone, and apart where workers exchange parameters:
@@ -107,7 +120,7 @@ Result<void> Checkpoints::LoadOptimizer(const data::TensorFile& file) const {
       if (values.empty() && file.Find(prefix + block.name) != nullptr)
         values = TRY(file.Values<float>(prefix + block.name));
     if (values.size() != parameters.rows(b) * width)
-      return Error{Code::kCorrupt, Str(files_.path(), ": what the optimizer remembers of '", block.name,
+      return Error{Code::kCorrupt, Str(options_.path, ": what the optimizer remembers of '", block.name,
                                        "' is missing or of another shape; use ", Option("fresh"), " to start over")};
     if (block.beside > 0)
       parameters.ScatterBeside(b, values);
@@ -121,7 +134,7 @@ Result<void> Checkpoints::LoadPart(const data::TensorFile& part, Standing& stand
   const auto& [model, parameters, optimizer, description, strategy] = world_;
   const auto unusable = [&](std::string_view why) {
     return Error{Code::kCorrupt,
-                 Str(files_.Part(standing.saves), ": ", why, "; use ", Option("fresh"), " to start over")};
+                 Str(OwnFiles().Part(standing.saves), ": ", why, "; use ", Option("fresh"), " to start over")};
   };
   if (!standing.LoadCounts(TRY(part.Meta("counts")))) return unusable("its sums are damaged");
   optimizer.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));
@@ -137,12 +150,25 @@ Result<void> Checkpoints::LoadPart(const data::TensorFile& part, Standing& stand
   return {};
 }
 
-Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path) {
+namespace {
+
+// What the checkpoint says by this name; "" when there is no such file, or it does not say.
+Result<std::string> Saved(base::Files& files, const std::string& checkpoint_path, const char* name) {
   if (checkpoint_path.empty() || !files.Exists(checkpoint_path)) return std::string();
   const data::TensorFile file = TRY(data::TensorFile::Read(files, checkpoint_path));
   const Json json = Json::parse(TRY(file.Meta("train")), nullptr, false);
-  const auto found = json.find("algorithms");  // of what is no object: nothing
+  const auto found = json.find(name);  // of what is no object: nothing
   return found == json.end() || !found->is_string() ? std::string() : found->get<std::string>();
+}
+
+}  // namespace
+
+Result<std::string> SavedAlgorithms(base::Files& files, const std::string& checkpoint_path) {
+  return Saved(files, checkpoint_path, "algorithms");
+}
+
+Result<std::string> SavedChoice(base::Files& files, const std::string& checkpoint_path) {
+  return Saved(files, checkpoint_path, "choice");
 }
 
 }  // namespace freshet::train

@@ -23,6 +23,16 @@ std::string Account(base::Files& files, const std::vector<std::string>& patterns
   return lines;
 }
 
+// The same without the paths, which hosts may know by other names.
+std::string Contents(base::Files& files, const std::vector<std::string>& patterns) {
+  const auto accounts = LookAt(files, patterns);
+  std::string lines;
+  if (accounts.ok())
+    for (const FileAccount& file : accounts.value())
+      lines += Str("data = ", file.bytes, file.folder ? " files" : " bytes", ", checksum ", file.checksum, "\n");
+  return lines;
+}
+
 // Before anything is read: all have the same settings and, unless each has its own, the same files.
 Result<void> CompareWorkers(base::Files& files, const Job& job, Members& members) {
   TRY(AgreeOnSettings(members, "settings", CommonSettings(job)));
@@ -102,7 +112,10 @@ Result<void> RemoveCheckpoint(base::Files& files, const Job& job) {
 
 Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job, Around& around, Members* members) {
   const int rank = members == nullptr ? 0 : members->fabric().rank();
-  const int workers = std::max(members == nullptr ? 1 : members->fabric().size(), job.together.workers);
+  const bool comes = around.elastic && around.elastic->comes;
+  const int workers = around.elastic
+                          ? around.elastic->workers
+                          : std::max(members == nullptr ? 1 : members->fabric().size(), job.together.workers);
   const bool own = members != nullptr && job.together.own();
   job.input.stop = around.stop;
   if (own) job.input.rank = rank;
@@ -130,14 +143,17 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
     TRY(AgreeOnSettings(*members, "what they begin with", CommonStart(start)));
     if (!start.whole && !own) source = nullptr;  // a worker opens its part of it
   }
-  TRY(RemoveCheckpoint(env.files, job));
+  if (around.elastic)
+    start.common = Str(CommonSettings(job), CommonStart(start), Contents(env.files, job.input.Resolved()));
+  if (!comes) TRY(RemoveCheckpoint(env.files, job));
   std::unique_ptr<TrainTrace> trace;
   if (!job.trace.empty()) {
     trace = TRY(TrainTrace::Open(env.files, env.clock, job.trace, rank, std::max(job.together.workers, 1)));
     start.trace = trace.get();
   }
   if (members != nullptr) members->Begin();
-  auto worked = members != nullptr          ? WorkAsMember(env, start, memory, members->fabric(), std::move(source))
+  auto worked = around.elastic              ? WorkElastic(env, start, memory, members, std::move(source))
+                : members != nullptr        ? WorkAsMember(env, start, memory, members->fabric(), std::move(source))
                 : job.together.workers == 0 ? WorkAlone(env, start, memory, std::move(source))
                                             : WorkTogether(env, start, memory);
   if (trace != nullptr && rank == 0 && !worked.ok()) (void)trace->Write();  // as far as it went
@@ -146,10 +162,15 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   if (trace != nullptr && rank == 0) TRY(trace->Write());
   outcome.trace = std::move(trace);
   const Report& report = outcome.report;
-  if (rank == 0 && ((report.rows == 0 && report.epochs == 0) || report.progressive.rows() == 0))
+  if (outcome.rank == 0 && rank == 0 && ((report.rows == 0 && report.epochs == 0) || report.progressive.rows() == 0))
     return Error{Code::kBadInput, Str(Join(job.input.paths, ", "), ": no rows to learn from")};
-  if (outcome.topology.chosen == "measured" || !outcome.topology.usual)  // for whoever repeats this run
+  // For whoever repeats this run.
+  if (outcome.topology.chosen == "measured" || outcome.topology.chosen == "simulated" || !outcome.topology.usual)
     job.together.algorithm_table = outcome.topology.table;
+  if (outcome.choice) {
+    job.together.strategy.kind = "allreduce";
+    job.together.strategy.bucket_bytes = outcome.choice->bucket_bytes;
+  }
   outcome.job = std::move(job);
   outcome.job.input.options.others = nullptr;
   return outcome;

@@ -12,7 +12,10 @@
 #include "base/settings.h"
 #include "data/open.h"
 #include "fabric/fabric.h"
+#include "fabric/membership/elastic_place.h"
 #include "model/model_file.h"
+#include "strategy/elastic.h"
+#include "train/choice.h"
 #include "train/learning.h"
 #include "train/together.h"
 #include "train/topology.h"
@@ -65,9 +68,16 @@ struct Job {
 struct Around {
   // This process is one of several that all run the same job, each a worker; null: it has no others.
   std::unique_ptr<fabric::Fabric> fabric{};
+  // It may be lost, and others come, while they train (Together::elastic): with a fabric of those who begin, or without,
+  // for who comes or begins alone.
+  std::optional<fabric::ElasticPlace> elastic{};
+  // The workers are others now.
+  std::function<void(const strategy::GroupChange& change)> changed{};
   const std::atomic<bool>* stop = nullptr;  // set: what there is is kept, and kStopped returned
   // The input was opened, and this is what it is taken for.
   std::function<void(const data::Description& description)> opened{};
+  // As TrainOptions::progress, of this process, whichever it is among several that may come and go.
+  std::function<void(const Progress& progress)> own_progress{};
   // As TrainOptions::progress; of several workers the first one's.
   std::function<void(const Progress& progress)> progress{};
 };
@@ -79,7 +89,9 @@ struct Outcome {
   Report report;
   std::vector<WorkerReport> workers{};  // how each did; none when there was one alone
   Topology topology{};
-  std::uint64_t bad_rows = 0;  // set aside in the last pass
+  std::optional<Choice> choice{};  // of a strategy that was left open; in `job`, too
+  std::uint64_t bad_rows = 0;      // set aside in the last pass
+  int rank = 0;                    // of this process, at the end
   std::unique_ptr<TrainTrace> trace{};
 };
 

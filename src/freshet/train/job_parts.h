@@ -15,6 +15,7 @@ struct Start {
   model::ModelConfig config = {};
   const model::TrainedModel* earlier = nullptr;  // the model of job.from
   std::string fingerprint = {}, inputs = {};     // what must be the same when a run is resumed
+  std::string common = {};                       // what must be the same for who comes later
   bool whole = true;                             // do all workers read all rows?
   std::uint64_t batch = 1;                       // rows of an update, of all workers
   TrainTrace* trace = nullptr;
@@ -37,5 +38,10 @@ Result<Outcome> WorkTogether(const base::Env& env, const Start& start, optimize:
 // Trains as one process of several, by a source like that of WorkAlone, or, without one, by one that it opens.
 Result<Outcome> WorkAsMember(const base::Env& env, Start& start, optimize::Memory& memory, fabric::Fabric& fabric,
                              std::unique_ptr<data::RowSource> source);
+
+// Trains as one process of several that may come and go: with `members`, who begin together, or without, as one who begins
+// alone or comes.
+Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory& memory, Members* members,
+                            std::unique_ptr<data::RowSource> source);
 
 }  // namespace freshet::train

@@ -24,6 +24,26 @@ std::string LineOf(std::string_view name, const std::string& settings) {
   CHECK(false);  // Said is asked for an option that there is not
 }
 
+// What workers that come and go cannot do, beside what all cannot.
+Result<void> CheckElastic(const Job& job) {
+  const Together& together = job.together;
+  TRY(together.ElasticBounds());
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
+  };
+  const std::string& kind = together.strategy.kind;
+  if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
+  if (kind != "allreduce")
+    return refuse("strategy", Str(kind, " workers know what others do not, and that is lost with them"));
+  if (together.strategy.codec != "none" || together.strategy.factors)
+    return refuse("codec", "what a worker has rounded off and will send later is lost with it");
+  if (!together.Whole()) return refuse("split", Str(together.split, ": nobody else has the rows of who is lost"));
+  if (!job.cache.empty()) return refuse("cache", "workers have no numbers of their own to name its files by");
+  if (!job.trace.empty()) return refuse("trace", "who comes later is not in it");
+  if (job.together.batch_per_worker) return refuse("batch-per-worker", "an update has as many rows whoever is there");
+  return {};
+}
+
 // What several workers cannot do.
 Result<void> CheckTogether(base::Files& files, const Job& job) {
   if (job.learning.optimizer == "lbfgs")
@@ -109,6 +129,7 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
   copy.Register(settings);
   TRY(settings.Check());
   TRY(job.together.Collectives());
+  if (!job.together.elastic.empty()) TRY(CheckElastic(job));
   if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid,
                  Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};
@@ -117,8 +138,8 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
 
 std::string Fingerprint(const Job& job) {
   // Workers with inputs of their own each name another.
-  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",       "bad-rows",
-                "cache",      "max-bad-rows",       "workers", "keep-optimizer"};
+  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",        "bad-rows",
+                "cache",      "max-bad-rows",       "workers", "keep-optimizer", "elastic"};
   if (job.together.own()) free.insert({"data", "label-file"});
   return Without(free, job.Lines());
 }

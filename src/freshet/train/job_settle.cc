@@ -22,7 +22,8 @@ void SettleMeeting(Job& job, int count) {
   };
   const bool every_said = job.Said("every");
   // These are about gradients, which are exchanged with every update.
-  if (by_rows && !said({"strategy", "codec", "layer-factors", "accumulate", "batch-per-worker", "group"}))
+  if (by_rows && job.together.elastic.empty() &&
+      !said({"strategy", "codec", "layer-factors", "accumulate", "batch-per-worker", "group"}))
     strategy.kind = "average";
   const bool alone_between = by_rows && strategy.kind == "average";
   if (alone_between && !every_said) strategy.every = learning.model == "factorization" ? 16384 : 256;

@@ -32,6 +32,7 @@ TrainOptions OptionsOf(const Start& start, const model::Model& model) {
   options.checkpoint_path = job.checkpoint;
   options.checkpoint_seconds = job.checkpoint_seconds;
   options.fingerprint = start.fingerprint;
+  options.common = start.common;
   options.inputs = start.inputs;
   options.stop = start.around.stop;
   return options;
@@ -56,7 +57,9 @@ struct Worker {
   optimize::Memory& memory;
   fabric::Collectives* collectives = nullptr;  // with which it meets the others; null: there are none
   base::Trace* trace = nullptr;
-  bool speaks = true;  // shows progress, and warns
+  bool speaks = true;                     // shows progress, and warns
+  fabric::ElasticGroup* group = nullptr;  // in which it meets others that come and go
+  fabric::Collectives::Options how = {};  // likewise
 };
 
 // `source` is one that was opened for the description and makes it grow; without one, a worker opens its own.
@@ -82,7 +85,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (worker.speaks) model::network::WarnOfSlowLayers(*model, env.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(job.learning.Optimizer(), worker.memory));
   // Who exchanges parameters keeps nothing beside them.
-  auto parameters = TRY(model->NewParameters(worker.memory, collectives == nullptr ? optimizer->slots() : 0));
+  const bool together = collectives != nullptr || worker.group != nullptr;
+  auto parameters = TRY(model->NewParameters(worker.memory, together ? 0 : optimizer->slots()));
   if (start.earlier != nullptr) parameters.CopyFrom(start.earlier->parameters);
   if (surveyed) TRY(PrepareNames(description, *model, parameters));
   TRY(optimizer->Follow(parameters));
@@ -95,32 +99,84 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (model->ratings() != nullptr && start.whole) options.rated = &rated;
   if (worker.speaks) options.progress = start.around.progress;
   std::unique_ptr<strategy::Strategy> strategy;
+  strategy::Elastic* elastic = nullptr;
+  std::optional<Choice> choice;
+  if (worker.group != nullptr) {
+    strategy::Elastic::Options how{
+        .strategy = job.together.strategy, .how = worker.how, .comes = start.around.elastic->comes};
+    how.strategy.batch = start.batch;
+    how.strategy.threads = env.executor.width();
+    how.changed = start.around.changed;
+    auto made = TRY(strategy::Elastic::Make(how, *worker.group,
+                                            {*model, parameters, *optimizer, worker.memory, env.clock, worker.trace}));
+    elastic = made.get();
+    strategy = std::move(made);
+    options.strategy = elastic;
+    // Who is the first may change.
+    options.progress = [elastic, &around = start.around](const Progress& progress) {
+      if (around.own_progress) around.own_progress(progress);
+      if (around.progress && elastic->rank() == 0) around.progress(progress);
+    };
+  }
   if (collectives != nullptr) {
     strategy::StrategyOptions how = job.together.strategy;
     how.batch = start.batch;
     how.whole = start.whole;
     how.threads = env.executor.width();
+    if (how.kind == "auto") {
+      choice = TRY(
+          ChooseStrategy(env.files, env.clock, *collectives, *model, {.strategy = how, .checkpoint = job.checkpoint}));
+      how.kind = "allreduce";
+      how.bucket_bytes = choice->bucket_bytes;
+      if (choice->algorithm != fabric::Algorithm::kAuto) collectives->SetTable({{{0, choice->algorithm}}});
+      options.choice = choice->ToText();
+    }
     strategy = TRY(strategy::Strategy::Make(
         how, {*collectives, *model, parameters, *optimizer, worker.memory, env.clock, worker.trace}));
     options.strategy = strategy.get();
     options.own_input = own;
   }
-  Report report = TRY(job.learning.optimizer == "lbfgs"
-                          ? TrainByLbfgs(env, options, *model, parameters, description, *source, job.learning.l2)
-                          : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source));
+  auto trained = job.learning.optimizer == "lbfgs"
+                     ? TrainByLbfgs(env, options, *model, parameters, description, *source, job.learning.l2)
+                     : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+  if (elastic != nullptr && !trained.ok() && trained.error().code == Code::kStopped) (void)elastic->Barrier();
+  Report report = TRY(std::move(trained));
   std::uint64_t bad_rows = source->bad_rows();
   if (collectives != nullptr && !start.whole) bad_rows = TRY(SumOver(*collectives, bad_rows));  // each had its own rows
   std::optional<model::Sums> sums;
   if (job.keep_optimizer) sums = model::Sums::Of(parameters, *optimizer);
   std::vector<WorkerReport> workers;
-  if (strategy != nullptr) workers = TRY(GatherWorkers(*collectives, strategy->times()));
+  const auto gather = [&](fabric::Collectives& all) -> Result<void> {
+    workers = TRY(GatherWorkers(all, strategy->times()));
+    return {};
+  };
+  if (elastic != nullptr) TRY(elastic->Together(gather));
+  if (collectives != nullptr) TRY(gather(*collectives));
   data::Metadata metadata = {{"rows", Str(report.progressive.rows())}, {"epochs", Str(report.epochs)}};
   return Outcome{.job = {},
                  .trained = {std::move(model), std::move(parameters), description, std::move(metadata),
                              std::move(rated), std::move(sums)},
                  .report = std::move(report),
                  .workers = std::move(workers),
-                 .bad_rows = bad_rows};
+                 .choice = std::move(choice),
+                 .bad_rows = bad_rows,
+                 .rank = strategy == nullptr ? 0 : strategy->rank()};
+}
+
+// Who makes up the first generation: all who begin, in the order of their ranks.
+Result<fabric::Roster> FirstRoster(const fabric::Seat& seat, Members* members) {
+  fabric::Roster roster{.generation = 1, .seats = {seat}};
+  if (members == nullptr) return roster;
+  roster.seats.clear();
+  for (const std::string& text : TRY(members->Tell("places", Str(seat.id, "\n", seat.address, "\n", seat.name)))) {
+    const auto lines = Split(text, '\n');
+    fabric::Seat& each = roster.seats.emplace_back();
+    if (lines.size() != 3) return Error{Code::kCorrupt, "what another worker says of its place is damaged"};
+    each.id = std::strtoull(std::string(lines[0]).c_str(), nullptr, 10);
+    each.address = lines[1];
+    each.name = lines[2];
+  }
+  return roster;
 }
 
 // One of several; `number` is this worker's among those of the process.
@@ -129,10 +185,10 @@ Result<Outcome> WorkWith(const base::Env& env, const Start& start, data::Descrip
                          int number) {
   const Job& job = start.job;
   fabric::Collectives collectives(fabric, TRY(job.together.Collectives()));
-  const Topology topology = TRY(SettleTopology(env.files, env.clock, collectives,
-                                               {.table = job.together.algorithm_table,
-                                                .checkpoint = job.checkpoint,
-                                                .measure = job.together.calibrate || !job.deterministic}));
+  Topology topology = TRY(SettleTopology(env.files, env.clock, collectives,
+                                         {.table = job.together.algorithm_table,
+                                          .checkpoint = job.checkpoint,
+                                          .measure = job.together.calibrate || !job.deterministic}));
   base::Trace* const trace = start.trace == nullptr ? nullptr : &start.trace->recorder(number);
   const bool processes = trace != nullptr && job.together.workers == 0;
   if (processes) TRY(start.trace->CompareClocks(collectives));
@@ -148,7 +204,14 @@ Result<Outcome> WorkWith(const base::Env& env, const Start& start, data::Descrip
     const auto gathered = start.trace->Gather(collectives);
     if (outcome.ok()) TRY(gathered);
   }
-  if (outcome.ok()) outcome.value().topology = topology;
+  if (!outcome.ok()) return outcome;
+  const std::optional<Choice>& choice = outcome.value().choice;
+  if (choice && choice->algorithm != fabric::Algorithm::kAuto && topology.algorithm == "auto" &&
+      topology.chosen != "resumed") {
+    topology.table = collectives.table().ToText();
+    topology.chosen = "simulated";
+  }
+  outcome.value().topology = topology;
   return outcome;
 }
 
@@ -182,6 +245,41 @@ Result<Outcome> WorkTogether(const base::Env& env, const Start& start, optimize:
   for (auto& outcome : outcomes)  // the first cause, not those who lost a peer by it
     if (!outcome->ok() && outcome->error().code != Code::kPeerLost) return std::move(*outcome);
   return std::move(*outcomes[0]);
+}
+
+Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory& memory, Members* members,
+                            std::unique_ptr<data::RowSource> source) {
+  const fabric::ElasticPlace& place = *start.around.elastic;
+  const Job& job = start.job;
+  fabric::Roster first;
+  if (!place.comes) first = TRY(FirstRoster(place.seat, members));
+  fabric::Collectives::Options how = TRY(job.together.Collectives());
+  Topology topology{.algorithm = std::string(NameOf(how.algorithm))};
+  std::unique_ptr<fabric::Fabric> fabric;
+  if (members != nullptr) {
+    fabric::Collectives collectives(members->fabric(), how);
+    topology = TRY(SettleTopology(env.files, env.clock, collectives,
+                                  {.table = job.together.algorithm_table,
+                                   .checkpoint = job.checkpoint,
+                                   .measure = job.together.calibrate || !job.deterministic}));
+    if (topology.chosen != "fixed") how.table = collectives.table();
+    fabric = members->TakeFabric();
+  }
+  const auto connect = [&](const fabric::Roster& roster, int rank) -> Result<std::unique_ptr<fabric::Fabric>> {
+    if (fabric != nullptr) return std::move(fabric);
+    return place.connect(roster, rank);
+  };
+  fabric::ElasticGroup group(place.options, place.seat, std::move(first), *place.post, connect, env.clock);
+  auto outcome = Work({.env = env,
+                       .start = start,
+                       .description = start.description,
+                       .memory = memory,
+                       .speaks = !place.comes && (members == nullptr || group.rank() == 0),
+                       .group = &group,
+                       .how = how},
+                      std::move(source));
+  if (outcome.ok()) outcome.value().topology = topology;
+  return outcome;
 }
 
 Result<Outcome> WorkAsMember(const base::Env& env, Start& start, optimize::Memory& memory, fabric::Fabric& fabric,

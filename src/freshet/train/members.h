@@ -26,6 +26,8 @@ class Members final : public data::Others {
   // Training begins: from here on all stop together, and who is gone is lost.
   void Begin() { began_ = true; }
   bool began() const { return began_; }
+  // They go on by other means.
+  std::unique_ptr<fabric::Fabric> TakeFabric() { return std::move(fabric_); }
   // All have done what they came for: nothing is asked or told any more.
   void Part() { fabric_ = nullptr; }
   // This process gives up. The others are told why, unless they have come to the same end by themselves: refused

@@ -1,5 +1,7 @@
 #include "train/together.h"
 
+#include <charconv>
+
 #include "base/option.h"
 #include "fabric/codecs/codec.h"
 
@@ -8,6 +10,11 @@ namespace freshet::train {
 void Together::Register(base::Settings& settings) {
   settings.Add("workers", &workers, "workers in this process, each with its share of the threads (0: one, alone)",
                {.letter = 'w', .value = "N", .least = 0, .most = 1024});
+  settings.Add(
+      "elastic", &elastic,
+      "processes may come and go while they train: who is lost is done without, as long as MIN are left, and who "
+      "comes is let in up to MAX (all-reduce of all rows)",
+      {.value = "MIN:MAX"});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
   settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
@@ -20,16 +27,22 @@ void Together::Register(base::Settings& settings) {
                "bytes: each reads its own part of the files (once more, before training, where names or moments are "
                "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
                {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
-  RegisterExchange(settings);
+  std::vector<std::string> strategies = strategy::Strategy::Kinds();
+  strategies.emplace_back("auto");
+  RegisterExchange(settings, std::move(strategies));
 }
 
-void Together::RegisterExchange(base::Settings& settings) {
+void Together::RegisterExchange(base::Settings& settings, std::vector<std::string> strategies) {
   std::vector<std::string> codecs = fabric::Codec::Names();
   codecs.emplace_back("power");
   settings.Add("strategy", &strategy.kind,
                Str("how workers' updates meet (average, when neither this nor ", Option("batch"),
-                   " is given, for models that learn row by row: linear, fm, factorization)"),
-               {.value = "NAME", .choices = strategy::Strategy::Kinds()});
+                   " is given, for models that learn row by row: linear, fm, factorization)",
+                   strategies == strategy::Strategy::Kinds()
+                       ? ""
+                       : "; auto: all-reduce by the topology and in the buckets that are fastest for this model and "
+                         "group, by measurements and simulation at the start"),
+               {.value = "NAME", .choices = std::move(strategies)});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
   settings.Add("top", &strategy.top, "topk: share of values that travel; threshold: least size of those",
@@ -55,6 +68,21 @@ void Together::RegisterExchange(base::Settings& settings) {
   settings.Add("warm-start", &strategy.warm_start, "updates by plain all-reduce before averaging or compression begins",
                {.value = "N"});
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+}
+
+Result<Together::Bounds> Together::ElasticBounds() const {
+  Bounds bounds;
+  const std::size_t colon = elastic.find(':');
+  const auto number = [](std::string_view text, int& to) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+    return error == std::errc{} && end == text.data() + text.size() && to >= 1 && to <= 4096;
+  };
+  const std::string_view text = elastic;
+  if (colon == std::string::npos || !number(text.substr(0, colon), bounds.least) ||
+      !number(text.substr(colon + 1), bounds.most) || bounds.least > bounds.most)
+    return Error{Code::kInvalid, Str(Option("elastic"), ": found ", Quoted(elastic),
+                                     ", expected MIN:MAX, the numbers of workers between which it may go on, as 2:8")};
+  return bounds;
 }
 
 Result<fabric::Collectives::Options> Together::Collectives() const {

@@ -14,21 +14,27 @@ struct Together {
   int workers = 0;                     // in this process, each with its share of the threads (0: one, alone)
   bool batch_per_worker = false;       // a batch is of each worker, not of all together
   std::string scale_rate = "none";     // linear: the rate times the number of workers, reached by a warm-up
+  std::string elastic;                 // MIN:MAX processes, that may come and go while they train; empty: they may not
   std::string split = "auto";          // how rows are shared out: rows, bytes, own
   std::string topology = "auto";       // how sums travel
   bool calibrate = false;              // topology auto: by measurements, not a fixed table
   std::string algorithm_table;         // topology auto: what goes how from which size on
-  strategy::StrategyOptions strategy;  // its batch, whole and threads are set by the job
+  strategy::StrategyOptions strategy;  // its batch, whole and threads are set by the job; kind auto: see choice.h
 
   // Binds the options to their names. The caller begins the group.
   void Register(base::Settings& settings);
   // Those among them that say what is exchanged, and how: not where rows come from.
-  void RegisterExchange(base::Settings& settings);
+  void RegisterExchange(base::Settings& settings, std::vector<std::string> strategies = strategy::Strategy::Kinds());
 
   // Is each worker's input its own share, rather than what all read or have parts of?
   bool own() const { return split == "own"; }
   // Do all workers read all rows, each taking its share of every update?
   bool Whole() const { return split != "bytes" && !own(); }
+  // How many workers there may be, where they may come and go.
+  struct Bounds {
+    int least = 1, most = 1;
+  };
+  Result<Bounds> ElasticBounds() const;  // kInvalid for what is no MIN:MAX
   // kInvalid for a topology and a table that contradict each other.
   Result<fabric::Collectives::Options> Collectives() const;
 };

@@ -14,13 +14,12 @@ Result<void> CheckUsable(const fabric::Fabric& fabric, Algorithm algorithm) {
                                    Option("topology"), " or ", Option("algorithm-table"))};
 }
 
-// What rank 0 says, to all.
+}  // namespace
+
 Result<std::string> FromRankZero(fabric::Collectives& collectives, const std::string& text) {
   const auto all = TRY(collectives.Gather(std::as_bytes(std::span(text.data(), text.size()))));
   return std::string(reinterpret_cast<const char*>(all[0].data()), all[0].size());
 }
-
-}  // namespace
 
 Result<Topology> SettleTopology(base::Files& files, base::Clock& clock, fabric::Collectives& collectives,
                                 const TopologyWishes& wishes) {

@@ -27,4 +27,7 @@ struct TopologyWishes {
 Result<Topology> SettleTopology(base::Files& files, base::Clock& clock, fabric::Collectives& collectives,
                                 const TopologyWishes& wishes);
 
+// What rank 0 says, to all, who all call it.
+Result<std::string> FromRankZero(fabric::Collectives& collectives, const std::string& text);
+
 }  // namespace freshet::train

@@ -14,6 +14,7 @@ namespace {
 // Where parsed rows are kept: where it was said, or beside the checkpoint, so that who goes on finds them; "": nowhere
 // that matters.
 std::string CachePath(const TrainOptions& options) {
+  if (options.strategy != nullptr && options.strategy->changes()) return "";  // ranks do not name anybody
   const std::string beside = options.checkpoint_path.empty() ? "" : options.checkpoint_path + ".rows";
   const std::string path = options.cache_path.empty() ? beside : options.cache_path;
   return path.empty() || options.strategy == nullptr ? path : PathOfRank(path, options.strategy->rank());
@@ -62,6 +63,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(optimizer_.Follow(parameters_));
   TRY(ChooseStrategy());
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
+  bool comes = strategy_->comes();
   TRY(Resume());
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;
   if (!s.cuts.empty()) TRY(source.CutAt(s.cuts));
@@ -71,7 +73,9 @@ Result<Report> Trainer::Run(data::RowSource& source) {
     if (!s.learned) {
       s.watch.WantRows();
       const auto rows = SourceFor(source, s.epoch);
-      TRY(StopTogether(rows.ok() ? Result<void>() : rows.error()));
+      if (comes) TRY(rows);  // the others have met already
+      if (!comes) TRY(StopTogether(rows.ok() ? Result<void>() : rows.error()));
+      comes = false;
       if (s.epoch == 0) source.SetRowsWhere(s.where);
       s.watch.BeginLap();
       TRY(Epoch(*rows.value()));
@@ -116,13 +120,21 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   return std::move(s.report);
 }
 
-// Goes on from the checkpoint, if there is one.
+// Goes on from the checkpoint, if there is one, or from where others are.
 Result<void> Trainer::Resume() {
   State& s = *state_;
-  if (options_.checkpoint_path.empty()) return {};
-  s.checkpoints.emplace(env_, Checkpoints::Options{options_.checkpoint_path, options_.fingerprint, options_.inputs},
+  if (options_.checkpoint_path.empty() && !strategy_->changes()) return {};
+  s.checkpoints.emplace(env_,
+                        Checkpoints::Options{.path = options_.checkpoint_path,
+                                             .fingerprint = options_.fingerprint,
+                                             .inputs = options_.inputs,
+                                             .common = options_.common,
+                                             .choice = options_.choice},
                         Checkpoints::World{model_, parameters_, optimizer_, description_, *strategy_});
-  if (!TRY(s.checkpoints->Load(s, s.early))) return {};
+  if (strategy_->comes())
+    TRY(s.checkpoints->Take(TRY(strategy_->Take()), s, s.early));
+  else if (options_.checkpoint_path.empty() || !TRY(s.checkpoints->Load(s, s.early)))
+    return {};
   SetProgress(s.progress);
   s.report.epochs = s.epoch;
   if (s.cached) s.cache.Reopen();

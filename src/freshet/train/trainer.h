@@ -43,6 +43,8 @@ struct TrainOptions {
   base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
   std::string fingerprint;                 // of what must be the same when a run is resumed
   std::string inputs;                      // what is read, a line for each file; likewise
+  std::string common;                      // what must be the same for who comes later: lines of name = value
+  std::string choice;                      // what was chosen in place of a strategy, for who resumes the run
   // After every block, and within one every half second; called from training threads, one at a time.
   std::function<void(const Progress&)> progress;
   model::Rated* rated = nullptr;            // gets the ratings that the first epoch reads; null: nobody wants to know

@@ -20,11 +20,6 @@ using Duration = base::Clock::Duration;
 constexpr Duration kHeartbeat = 5ms;
 constexpr int kMisses = 6;
 
-std::uint64_t NumberIn(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 struct Ended {
   BenchOutcome outcome;
   Duration at{0};
@@ -36,13 +31,7 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
   const int workers_ = static_cast<int>(NumberIn("FRESHET_WORKERS", 4));
 
   TrainingUnderFaults() {
-    plan_.path = bench_.Generate({.kind = "sea", .rows = 480}, "sea");
-    plan_.optimizer.kind = "adagrad";
-    plan_.optimizer.schedule = {"linear", 0.15};
-    plan_.train.batch = 8;
-    plan_.train.epochs = 2;
-    plan_.train.checkpoint_path = bench_.scratch / "run.ckpt";
-    plan_.train.checkpoint_seconds = 0.02;  // simulated ones
+    plan_ = PlanForWorlds(bench_);
     plan_.strategy.kind = GetParam();
     plan_.strategy.every = 3;
     plan_.strategy.group = 2;
@@ -57,6 +46,7 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
     if (trace != nullptr) world.KeepTrace();
     std::vector<Ended> ends(static_cast<std::size_t>(workers_));
     world.Run([&](World::Member& member) {
+      if (member.life() > 0) return;  // its group is gone
       Ended& end = ends[static_cast<std::size_t>(member.rank())];
       Plan plan = plan_;
       plan.computing = [&] { member.Compute(1ms); };
@@ -146,6 +136,45 @@ TEST_P(TrainingUnderFaults, EndsAsPromisedAndGoesOnToTheSameModel) {
     EXPECT_GT(ended_early, seeds / 5);
     EXPECT_LT(ended_early, seeds * 4 / 5);
   }
+}
+
+// A crashed worker is started again, and the others meet it in the next generation: all go on from the checkpoint.
+TEST_P(TrainingUnderFaults, AWorkerThatIsStartedAgainGoesOnWithTheOthers) {
+  const std::vector<Ended> undisturbed = Train(1, {});
+  Forget();
+  std::uint64_t went_on = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Fault fault = fabric::sim::DrawFault({Kind::kCrash}, seed, workers_, undisturbed[0].at * 8 / 10);
+    fault.lasts = kHeartbeat * static_cast<int>(seed % 4);
+    SCOPED_TRACE(Str("seed ", seed, ", ", fault.ToText()));
+    WorldOptions options{.size = workers_, .seed = seed, .faults = {fault}};
+    options.fabric.heartbeat = kHeartbeat;
+    options.fabric.heartbeat_misses = kMisses;
+    World world(options);
+    std::vector<Ended> ends(static_cast<std::size_t>(workers_));
+    world.Run([&](World::Member& member) {
+      Plan plan = plan_;
+      plan.computing = [&] { member.Compute(1ms); };
+      Ended end;
+      base::Files& files = member.DiskOver(bench_.files);
+      for (std::uint64_t generation = member.life() > 0 ? 2 : 1; generation <= 2; ++generation) {
+        const auto fabric = member.Connect(generation);
+        // As workers meet before they load: nobody is still writing what others read.
+        if (generation == 2 && !fabric::Collectives(*fabric).Barrier().ok()) break;
+        end.outcome = bench_.RunAs(*fabric, plan, files, &member.clock());
+        if (end.outcome.ok() || end.outcome.code() != Code::kPeerLost) break;
+        if (generation == 1 && !member.dead()) ++went_on;
+      }
+      if (!member.dead()) ends[static_cast<std::size_t>(member.rank())] = end;
+    });
+    for (const Ended& end : ends) {
+      ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+      EXPECT_EQ(end.outcome.weights, undisturbed[0].outcome.weights);
+    }
+    Forget();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(went_on, 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults, testing::Values("allreduce", "average", "groups"),

@@ -37,9 +37,14 @@ Result<void> Trainer::Join() {
   }
   TRY(strategy_->Settle());
   TRY(JoinEvaluation(s.seen));
-  std::vector<double> mine(static_cast<std::size_t>(strategy_->size()), 0);
-  mine[static_cast<std::size_t>(strategy_->rank())] = static_cast<double>(s.rows - s.joined_rows);
-  s.rows_each = TRY(strategy_->Sum(mine));
+  const auto mine = static_cast<double>(s.rows - s.joined_rows);
+  if (strategy_->changes()) {
+    s.rows_each = {mine};  // of all
+  } else {
+    s.rows_each.assign(static_cast<std::size_t>(strategy_->size()), 0);
+    s.rows_each[static_cast<std::size_t>(strategy_->rank())] = mine;
+    s.rows_each = TRY(strategy_->Sum(s.rows_each));
+  }
   s.joined_rows += static_cast<std::uint64_t>(std::accumulate(s.rows_each.begin(), s.rows_each.end(), 0.0));
   s.rows = s.joined_rows;
   return {};

@@ -66,21 +66,27 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
     end = strategy_->EndOfPiece(batch, begin);
     const data::Batch piece = batch.Slice(begin, end);
-    data::Batch mine = strategy_->Share(piece);
-    s.scores.resize(strategy_->has_scores() ? mine.rows * model_.scores() : 0);
-    if (Shown()) {
-      s.shown.resize(mine.rows * s.augment->width());
-      s.augment->ForTraining(mine, static_cast<std::uint64_t>(s.epoch), s.shown.data());
-      mine.dense = s.shown.data();
-      mine.width = s.augment->width();
+    data::Batch mine;
+    std::optional<double> loss;
+    for (bool done = false; !done;) {
+      mine = strategy_->Share(piece);
+      s.scores.resize(strategy_->has_scores() ? mine.rows * model_.scores() : 0);
+      if (Shown()) {
+        s.shown.resize(mine.rows * s.augment->width());
+        s.augment->ForTraining(mine, static_cast<std::uint64_t>(s.epoch), s.shown.data());
+        mine.dense = s.shown.data();
+        mine.width = s.augment->width();
+      }
+      CountRead();
+      Ask(s.watch.rows_wanted());
+      const auto made = strategy_->Step(piece, mine, s.scores);
+      loss = made.ok() ? made.value() : TRY(strategy_->Recover(made.error(), mine, s.scores));
+      s.watch.WantRows();
+      done = made.ok() || loss.has_value() || strategy_->stop_agreed();
     }
-    CountRead();
-    Ask(s.watch.rows_wanted());
-    const std::optional<double> loss = TRY(strategy_->Step(piece, mine, s.scores));
-    s.watch.WantRows();
     if (loss) {
       if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
-      s.rows += mine.rows;
+      s.rows += strategy_->changes() ? piece.rows : mine.rows;
       s.lot.done += piece.rows;
       if (!std::isfinite(s.seen.total_loss())) return Diverged();
     }

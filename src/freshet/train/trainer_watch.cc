@@ -39,6 +39,10 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
     s.watch.WantRows();
   }
   if (stop) return Stopped();
+  if (strategy_->admission_agreed()) {
+    TRY(strategy_->Admit([&s] { return s.checkpoints->Give(s, s.early); }));
+    s.watch.WantRows();
+  }
   return {};
 }
 
