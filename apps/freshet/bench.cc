@@ -57,10 +57,13 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Add("calibrate", &calibrate.file, "instead, writes what computing and exchanging cost here, for simulate",
                {.value = "FILE"});
   settings.Add("model", &calibrate.models,
-               "networks of the zoo (step: one), perhaps with their input (googlenet:3x64x64)",
+               "networks of the zoo (step: one), perhaps with their input (googlenet:3x64x64); or url-like",
                {.letter = 'm', .value = "NAME", .commas = true});
   settings.Add("rows", &calibrate.rows, "calibrate: rows that a worker computes at once",
                {.value = "N", .commas = true});
+  settings.Add("at-once", &calibrate.at_once,
+               "calibrate: so many compute at once, as workers that share this machine do (0: one for each core)",
+               {.value = "N", .least = 0, .most = 1024});
   StepFlags step;
   settings.Add("batch", &step.batch, "step: rows of an update, all workers together", {.value = "N", .least = 1});
   settings.Add("steps", &step.steps, "step: how many are measured, after a first one", {.value = "N", .least = 1});
@@ -83,7 +86,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   Rows rows;
   if (!calibrate.file.empty()) {
     const auto fabric = place.size > 1 ? TRY(flags.Connect(place, door)) : nullptr;
-    return Calibrate(door, calibrate, options.seconds_each, fabric.get());
+    return Calibrate(door, calibrate, options.seconds_each, std::max(count, 2), fabric.get());
   }
   if (of_step) {
     if (!calibrate.models.empty()) step.model = calibrate.models.front();

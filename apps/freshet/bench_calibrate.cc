@@ -31,7 +31,7 @@ Result<void> MeasureMachine(Door& door, const CalibrateFlags& flags, double seco
   calibration.platform.about = Str("measured by freshet bench, ", cores, " cores");
   calibration.platform.nodes = 1;
   calibration.platform.cores = cores;
-  calibration.work = simulate::MeasureCodecs(door.clock, seconds);
+  calibration.work.merge(simulate::MeasureCodecs(door.clock, seconds));
   const std::vector<std::size_t> rows = TRY(RowsOf(flags.rows));
   std::vector<int> counts;
   for (int count = 1; count < cores; count *= 2) counts.push_back(count);
@@ -42,43 +42,45 @@ Result<void> MeasureMachine(Door& door, const CalibrateFlags& flags, double seco
     const std::string model = name.substr(0, colon), input = colon == std::string::npos ? "" : name.substr(colon + 1);
     const auto subject = TRY(simulate::Subject::Of(model, input));
     calibration.models.push_back(
-        {model, input, TRY(simulate::MeasureModel(subject, rows, counts, door.clock, seconds))});
+        {model, input, TRY(simulate::MeasureModel(subject, rows, counts, flags.at_once, door.clock, seconds))});
   }
   return {};
 }
 
 }  // namespace
 
-// Two workers exchange, here as threads or as the two processes that were started; then rank 0 computes.
-Result<void> Calibrate(Door& door, const CalibrateFlags& flags, double seconds, fabric::Fabric* fabric) {
+// Workers exchange, here as threads or as the processes that were started; then rank 0 computes.
+Result<void> Calibrate(Door& door, const CalibrateFlags& flags, double seconds, int threads, fabric::Fabric* fabric) {
   simulate::Calibration calibration;
   if (fabric != nullptr) {
     fabric::Collectives collectives(*fabric);
-    TRY(simulate::MeasureExchange(collectives, door.clock, seconds, calibration.platform));
+    TRY(simulate::MeasureExchange(*fabric, door.clock, seconds, calibration));
     if (fabric->rank() != 0) return collectives.Barrier();
     TRY(MeasureMachine(door, flags, seconds, calibration));
     TRY(collectives.Barrier());
   } else {
-    fabric::ThreadsGroup group(2, door.clock);
-    fabric::sim::Platform other;
-    Result<void> there;
+    fabric::ThreadsGroup group(threads, door.clock);
+    std::vector<simulate::Calibration> seen(static_cast<std::size_t>(group.size()));
+    std::vector<Result<void>> measured(seen.size());
     {
-      std::jthread second([&] {
-        fabric::Collectives collectives(group.member(1));
-        there = simulate::MeasureExchange(collectives, door.clock, seconds, other);
-      });
-      fabric::Collectives collectives(group.member(0));
-      TRY(simulate::MeasureExchange(collectives, door.clock, seconds, calibration.platform));
+      std::vector<std::jthread> workers;
+      for (std::size_t rank = 0; rank < seen.size(); ++rank)
+        workers.emplace_back([&, rank] {
+          measured[rank] =
+              simulate::MeasureExchange(group.member(static_cast<int>(rank)), door.clock, seconds, seen[rank]);
+        });
     }
-    TRY(there);
+    for (const Result<void>& one : measured) TRY(one);
+    calibration = std::move(seen[0]);
     TRY(MeasureMachine(door, flags, seconds, calibration));
   }
   const std::string json = calibration.ToJson();
   TRY(base::WriteAtomic(door.files, flags.file, [&](base::OutputFile& file) { return file.Write(json); }));
   const fabric::sim::Platform& here = calibration.platform;
   return Print(door.files,
-               Str("a message between workers ", Fixed(here.local_us, 1), " us, their sums ", Fixed(here.add_gb_s, 2),
-                   " GB/s; ", calibration.models.size(), " models: ", flags.file, "\n"));
+               Str("a message between workers ", Fixed(here.local_us, 1), " us (where they outnumber cores ",
+                   Fixed(here.crowded_us, 1), " us more), their sums ", Fixed(here.add_gb_s, 2), " GB/s (short ones ",
+                   Fixed(here.short_gb_s, 2), "); ", calibration.models.size(), " models: ", flags.file, "\n"));
 }
 
 }  // namespace freshet::cli

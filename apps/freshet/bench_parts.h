@@ -15,10 +15,11 @@ namespace freshet::cli {
 struct CalibrateFlags {
   std::string file;
   std::vector<std::string> models = {"lenet5"}, rows = {"8", "32", "128"};
+  int at_once = 0;
 };
-// Writes what two workers' exchanges and computing cost here, for about `seconds` each. Without a fabric they are threads;
-// with one, all members call it.
-Result<void> Calibrate(Door& door, const CalibrateFlags& flags, double seconds, fabric::Fabric* fabric);
+// Writes what exchanges of workers and their computing cost here, for about `seconds` each. Without a fabric they are so
+// many threads; with one, all members call it.
+Result<void> Calibrate(Door& door, const CalibrateFlags& flags, double seconds, int threads, fabric::Fabric* fabric);
 
 struct StepFlags {
   std::string model = "lenet5";  // perhaps with its input, after a colon

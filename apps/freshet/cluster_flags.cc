@@ -17,7 +17,8 @@ void ClusterFlags::RegisterCluster(base::Settings& settings) {
 }
 
 void ClusterFlags::RegisterModel(base::Settings& settings) {
-  settings.Add("model", &model, "a network of the zoo", {.letter = 'm', .value = "NAME"});
+  settings.Add("model", &model, "a network of the zoo, or url-like, a linear model of sparse rows",
+               {.letter = 'm', .value = "NAME"});
   settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
 }
 
@@ -55,8 +56,7 @@ Result<ClusterFlags::Chosen> ClusterFlags::Choose(Door& door, Found found, int n
     chosen.costs = std::make_unique<simulate::MeasuredCosts>(TRY(found.calibration->CostsOf(model, input)));
     chosen.work = found.calibration->work;
   } else {
-    chosen.costs =
-        std::make_unique<simulate::DescribedCosts>(TRY(simulate::DescribedCosts::Make(chosen.subject.graph, here)));
+    chosen.costs = TRY(chosen.subject.CostsOn(here));
   }
   return chosen;
 }

@@ -141,10 +141,10 @@ Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& pl
   for (const Row& row : rows) {
     const Outcome& o = row.outcome;
     Json links = Json::array();
-    for (std::size_t i = 0; i < std::min<std::size_t>(o.links.size(), 8); ++i)
-      links.push_back({{"name", o.links[i].name},
-                       {"bytes", o.links[i].bytes},
-                       {"busy", o.links[i].bytes / o.links[i].bytes_per_second / o.simulated_seconds}});
+    for (const fabric::sim::Flows::Link& link : o.links)
+      links.push_back({{"name", link.name},
+                       {"bytes", link.bytes},
+                       {"busy", link.bytes / link.bytes_per_second / o.simulated_seconds}});
     out["rows"].push_back({{"nodes", row.nodes},
                            {"batch", row.batch},
                            {"update_seconds", o.step_seconds},

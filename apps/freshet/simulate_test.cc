@@ -94,6 +94,9 @@ TEST_F(SimulateTest, APlatformMayBeAFileAndTheListIsOne) {
 }
 
 TEST_F(SimulateTest, ThisMachineIsOneThatWasMeasured) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer cannot see how the threads of libgomp wait for each other";
+#endif
   const std::vector<std::string> calibrate = {"bench",  "--calibrate", "here.json", "--model", "lenet5,mlp:16",
                                               "--rows", "2,8",         "--seconds", "0.01"};
   const Finished measured = Process(scratch_, calibrate, {}).Wait();
