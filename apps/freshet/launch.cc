@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <csignal>
 
+#include "held_signals.h"
 #include "launch_agent.h"
 #include "launch_crew.h"
 #include "launch_plan.h"
 #include "verb.h"
+#include "witness.h"
 
 extern char** environ;
 
@@ -18,8 +20,9 @@ namespace {
 struct Flags {
   int workers = 0;
   double grace = 5, frozen = 4;
+  int restarts = 3;
   bool all_output = false, agent = false;
-  std::string hosts, rendezvous, program, ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+  std::string hosts, rendezvous, program, elastic, job, token_file, ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
   void Register(base::Settings& settings) {
     settings.Group("Workers");
@@ -29,6 +32,15 @@ struct Flags {
                  {.letter = 'H', .value = "HOSTS"});
     settings.Add("rendezvous", &rendezvous, "where workers meet, when the first host and a port of the job do not do",
                  {.value = "HOST:PORT"});
+    settings.Add("elastic", &elastic,
+                 "workers may come and go: who dies is done without, as long as MIN are left, and started again "
+                 "(train --elastic)",
+                 {.value = "MIN:MAX"});
+    settings.Add("restarts", &restarts, "with --elastic: how often a worker that was killed is started again, in all",
+                 {.value = "N", .least = 0});
+    settings.Add("job", &job, "a name for the job (else a random one), for freshet join and ps", {.value = "NAME"});
+    settings.Add("token-file", &token_file, "its secret (else a random one), for the same: 32 bytes, mode 0600",
+                 {.value = "FILE"});
     settings.Group("Watching");
     settings.Add("all-output", &all_output, "show standard output of all workers, marked, not of rank 0 alone");
     settings.Add("grace", &grace, "seconds for the others to end when one has failed; then SIGTERM, then SIGKILL",
@@ -130,44 +142,23 @@ Result<WorkerStart> There(const Job& job, const Flags& flags, const std::string&
   return start;
 }
 
-Result<std::unique_ptr<Worker>> StartWorker(const Job& job, const Flags& flags, const Seat& seat, int size) {
-  const auto place = PlaceOf(seat, size, job.rendezvous, job.id);
+// `join`: where those are whom it joins; none when it begins with them.
+Result<std::unique_ptr<Worker>> StartWorker(const Job& job, const Flags& flags, const Seat& seat, int size,
+                                            const std::vector<std::string>& join = {}) {
+  auto place = PlaceOf(seat, size, job.rendezvous, job.id);
+  if (!join.empty()) place.push_back(Str("FRESHET_JOIN=", Join(join, ",")));
   WorkerStart start = seat.here ? Here(job, place) : TRY(There(job, flags, seat.host, place));
   start.rank = seat.rank;
   start.host = seat.host;
-  if (seat.rank == 0)
-    start.out = WorkerStart::Output::kInherit;  // results are for programs, too
+  start.testifies = !flags.elastic.empty() && seat.here;
+  if (seat.rank == 0 || !flags.elastic.empty())  // whoever is the first in the end
+    start.out = WorkerStart::Output::kInherit;   // results are for programs, too
   else if (flags.all_output)
     start.out = WorkerStart::Output::kMark;
   auto worker = TRY(Worker::Start(start));
   if (start.far) worker->Tell({reinterpret_cast<const char*>(job.token.data()), job.token.size()});
   return worker;
 }
-
-// Keeps Ctrl-C and SIGTERM for us to ask for, while it lives.
-class HeldSignals {
- public:
-  explicit HeldSignals(const Door& door) : door_(door) {
-    sigemptyset(&held_);
-    sigaddset(&held_, SIGINT);
-    sigaddset(&held_, SIGTERM);
-    sigprocmask(SIG_BLOCK, &held_, &before_);
-  }
-  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-
-  int Next() {
-    if (door_.stop && !early_) return early_ = true, SIGTERM;  // it came before we held them
-    const timespec now{};
-    const int signal = sigtimedwait(&held_, nullptr, &now);
-    return signal > 0 ? signal : 0;
-  }
-
- private:
-  const Door& door_;
-  bool early_ = false;
-  sigset_t held_, before_;
-};
 
 base::Clock::Duration Span(double seconds) {
   return std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<double>(seconds));
@@ -177,16 +168,36 @@ Result<void> Launch(Door& door, const Flags& flags, std::vector<std::string> arg
   const std::string machine = MachineName();
   const auto seats = TRY(MakeSeats(flags.workers, flags.hosts, machine));
   Job job;
-  job.id = Hex(TRY(MakeToken())).substr(0, 16);
+  job.id = flags.job.empty() ? Hex(TRY(MakeToken())).substr(0, 16) : flags.job;
   job.rendezvous = flags.rendezvous.empty() ? Rendezvous(seats, machine, job.id) : flags.rendezvous;
   job.arguments = std::move(arguments);
   job.environment = Inherited();
-  job.token = TRY(MakeToken());
+  job.token = flags.token_file.empty() ? TRY(MakeToken())
+                                       : TRY(ReadToken(flags.token_file, {}, [](const char*) { return nullptr; }));
   job.held_token = TRY(HoldToken(job.token));
 
+  const int size = static_cast<int>(seats.size());
+  std::unique_ptr<Witness> witness;
+  if (!flags.elastic.empty()) {
+    job.arguments.insert(job.arguments.end(), {"--elastic", flags.elastic});
+    witness = TRY(Witness::Open(job.token, job.id, door.clock));
+  }
   HeldSignals signals(door);
-  Crew crew(door.clock, {.grace = Span(flags.grace), .frozen = Span(flags.frozen)});
-  for (const Seat& seat : seats) crew.Add(TRY(StartWorker(job, flags, seat, static_cast<int>(seats.size()))));
+  Crew::Options how{.grace = Span(flags.grace), .frozen = Span(flags.frozen)};
+  Crew* running = nullptr;
+  int restarts = flags.restarts;
+  const auto goes_on = [&](Worker& ended) {
+    const bool missed = witness->Tell(ended);
+    if (missed && witness->MayComeBack(ended) && restarts-- > 0)
+      if (auto next = StartWorker(job, flags, seats[static_cast<std::size_t>(ended.rank())], size, witness->others());
+          next.ok())
+        running->Add(std::move(next).value());
+    return missed;
+  };
+  if (witness != nullptr) how.goes_on = goes_on;
+  Crew crew(door.clock, how);
+  running = &crew;
+  for (const Seat& seat : seats) crew.Add(TRY(StartWorker(job, flags, seat, size)));
   const auto outcome = crew.Run([&] { return signals.Next(); });
   door.exit_code = outcome.code;
   if (outcome.cause)
@@ -216,6 +227,7 @@ const Verb kLaunch = {
     "launch", "start workers that train together, here or on several hosts", "[-n N] [-H HOST:WORKERS,…] -- VERB …",
     "  freshet launch -n 4 -- train big.svm -o big.model            four workers here\n"
     "  freshet launch -H node1:4,node2:4 -- train big.svm -o big.model      eight, over ssh; paths are the same there\n"
+    "  freshet launch -n 4 --elastic 2:4 -- train big.svm -o big.model      goes on when workers are killed\n"
     "  freshet launch -n 2 --all-output -- train a.csv -o a.model --json    results of both, marked [rank N]\n"
     "  freshet launch -H me@node1:2 --ssh 'ssh -p 2222' --program /opt/freshet -- train a.csv -o a.model\n",
     Run};

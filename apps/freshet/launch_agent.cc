@@ -4,10 +4,13 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "launch_crew.h"
 #include "verb.h"
+#include "witness.h"
 
 extern char** environ;
 
@@ -50,7 +53,8 @@ class Orders {
 }  // namespace
 
 Result<void> RunAgent(Door& door, base::Clock::Duration frozen, const std::vector<std::string>& arguments) {
-  const base::Descriptor token = TRY(HoldToken(TRY(ReceiveToken())));
+  const Token secret = TRY(ReceiveToken());
+  const base::Descriptor token = TRY(HoldToken(secret));
   WorkerStart start;
   start.out = start.err = WorkerStart::Output::kInherit;
   start.arguments = {"freshet"};
@@ -58,7 +62,14 @@ Result<void> RunAgent(Door& door, base::Clock::Duration frozen, const std::vecto
   for (char** variable = environ; *variable != nullptr; ++variable) start.environment.emplace_back(*variable);
   start.environment.push_back(Str("FRESHET_TOKEN_FD=", token.get()));
   start.token = token.get();
-  Crew crew(door.clock, {.frozen = frozen});
+  const bool elastic = std::find(arguments.begin(), arguments.end(), "--elastic") != arguments.end();
+  std::unique_ptr<Witness> witness;
+  const char* const job = std::getenv("FRESHET_JOB_ID");
+  if (elastic) witness = TRY(Witness::Open(secret, job == nullptr ? "" : job, door.clock));
+  start.testifies = elastic;
+  Crew::Options how{.frozen = frozen};
+  if (elastic) how.goes_on = [&](Worker& ended) { return witness->Tell(ended); };
+  Crew crew(door.clock, how);
   crew.Add(TRY(Worker::Start(start)));
   Orders orders(door);
   const auto outcome = crew.Run([&] { return orders.Next(); });

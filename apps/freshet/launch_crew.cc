@@ -10,7 +10,6 @@ namespace freshet::cli {
 namespace {
 
 constexpr int kTickMs = 20;
-constexpr int kPeerLost = 4;  // a worker's exit code when another is gone; see docs/cli.md
 constexpr auto kAfterKill = std::chrono::seconds(2);
 
 }  // namespace
@@ -62,12 +61,22 @@ void Crew::Carry() {
 }
 
 void Crew::Reap() {
-  for (const auto& worker : workers_) {
-    if (!worker->running()) continue;
-    worker->Reap();
-    if (worker->running() || worker->code() == 0) continue;
-    failures_.push_back(
-        {worker->rank(), worker->host(), worker->code(), worker->signal(), worker->asked(), worker->far()});
+  for (std::size_t i = 0; i < workers_.size(); ++i) {  // there may be more on the way
+    Worker& worker = *workers_[i];
+    if (!worker.running()) continue;
+    (void)worker.Testimony();  // it waits until it is heard
+    worker.Reap();
+    if (worker.running()) continue;
+    if (worker.code() == 0) {
+      one_succeeded_ = true;
+      continue;
+    }
+    const Ended ended{worker.rank(), worker.host(), worker.code(), worker.signal(), worker.asked(), worker.far()};
+    if (stage_ == Stage::kRunning && options_.goes_on && options_.goes_on(worker)) {
+      done_without_.push_back(ended);
+      continue;
+    }
+    failures_.push_back(ended);
     if (stage_ == Stage::kRunning) Enter(Stage::kFailed, options_.grace);
   }
 }
@@ -101,6 +110,10 @@ void Crew::Escalate() {
 void Crew::WatchFrozen() {
   if (stage_ == Stage::kKilled || !frozen_.Look()) return;
   const base::Clock::Duration limit = options_.frozen;
+  if (stage_ == Stage::kRunning && options_.goes_on) {
+    if (limit > limit.zero()) frozen_.KillAfter(limit);
+    return;
+  }
   if (stage_ == Stage::kRunning && (limit == limit.zero() || frozen_.all_for() < limit)) return;
   if (stage_ == Stage::kRunning) {
     SignalAll(SIGTERM);
@@ -123,9 +136,12 @@ Crew::Outcome Crew::Judge() const {
   outcome.stopped_by = stopped_by_;
   // Who was told to end is no cause, nor is one that noticed the loss of another, unless there is nobody else.
   const Ended* cause = nullptr;
-  for (const Ended& failure : failures_)
+  // Nobody has come to the end: then those without whom others went on are the cause.
+  std::vector<Ended> failures = failures_;
+  if (!one_succeeded_) failures.insert(failures.begin(), done_without_.begin(), done_without_.end());
+  for (const Ended& failure : failures)
     if (cause == nullptr && !failure.asked && failure.code != kPeerLost) cause = &failure;
-  if (cause == nullptr && stopped_by_ == 0 && !failures_.empty()) cause = &failures_[0];
+  if (cause == nullptr && stopped_by_ == 0 && !failures.empty()) cause = &failures[0];
   if (cause != nullptr) outcome.cause = *cause;
   const auto& woken = frozen_.woken();
   if (!woken.empty() && stopped_by_ == 0 && (cause == nullptr || cause->asked || cause->code == kPeerLost))
@@ -136,7 +152,7 @@ Crew::Outcome Crew::Judge() const {
                           .frozen = static_cast<int>(woken.size())};
   if (outcome.cause)
     outcome.code = outcome.cause->code;
-  else if (stopped_by_ != 0 && (!failures_.empty() || AnyRunning()))
+  else if (stopped_by_ != 0 && (!failures.empty() || AnyRunning()))
     outcome.code = 128 + stopped_by_;
   return outcome;
 }

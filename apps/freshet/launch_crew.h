@@ -32,12 +32,15 @@ struct Ended {
 // another `grace` SIGKILL. A signal from outside is passed on at once; workers then have `stop_grace`. Who is frozen
 // (stopped by a signal) can do neither: it is told to end and woken as soon as the others have failed, or are told to
 // end. One that is frozen among others is theirs to notice; when all are, for `frozen`, they are woken and told to end.
+// Where others go on without who fails, one that is frozen for that long is killed, so that it has ended for sure.
 //
 // Threads: one. Ownership: the workers; borrows the clock.
 class Crew {
  public:
   struct Options {
     base::Clock::Duration grace = std::chrono::seconds(5), stop_grace = std::chrono::seconds(30);
+    // Told when one has failed: true when the others go on without it. They may also be joined by others (Add).
+    std::function<bool(Worker& ended)> goes_on = {};
     base::Clock::Duration frozen = std::chrono::seconds(4);  // longer than others take to notice one; 0: for ever
   };
   Crew(base::Clock& clock, Options options) : clock_(clock), options_(options), frozen_(clock, workers_) {}
@@ -71,7 +74,9 @@ class Crew {
   base::Clock& clock_;
   const Options options_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Ended> failures_;  // in the order they came
+  std::vector<Ended> failures_;  // in the order they came, but for those without whom others went on
+  std::vector<Ended> done_without_;
+  bool one_succeeded_ = false;
   Stage stage_ = Stage::kRunning;
   base::Clock::Duration deadline_{};  // of the stage; none while running
   int stopped_by_ = 0, signals_ = 0;

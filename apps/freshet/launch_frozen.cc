@@ -20,16 +20,24 @@ bool FrozenWorkers::Look() {
   last_look_ = now;
   frozen_.clear();
   bool all = true;
+  const base::Clock::Duration passed = std::min<base::Clock::Duration>(step, kLongestStep);
   for (const auto& worker : workers_) {
     if (!worker->running()) continue;
-    if (worker->Frozen())
+    if (worker->Frozen()) {
       frozen_.push_back(worker.get());
-    else
+      frozen_for_[worker.get()] += passed;
+    } else {
       all = false;
+      frozen_for_.erase(worker.get());
+    }
   }
-  all_for_ = all && !frozen_.empty() ? all_for_ + std::min<base::Clock::Duration>(step, kLongestStep)
-                                     : base::Clock::Duration::zero();
+  all_for_ = all && !frozen_.empty() ? all_for_ + passed : base::Clock::Duration::zero();
   return true;
+}
+
+void FrozenWorkers::KillAfter(base::Clock::Duration limit) {
+  for (Worker* const worker : frozen_)
+    if (frozen_for_[worker] >= limit) worker->Kill();
 }
 
 void FrozenWorkers::WakeToEnd() {

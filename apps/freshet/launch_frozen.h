@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,8 @@ class FrozenWorkers {
   // Wakes those that are frozen, to act on what they are told: to end, unless they were told before. One that is frozen
   // again and again for a second is killed.
   void WakeToEnd();
+  // Kills those that have been frozen for so long.
+  void KillAfter(base::Clock::Duration limit);
   // Who was found frozen when all was to end, in the order they were found.
   const std::vector<const Worker*>& woken() const { return woken_; }
 
@@ -34,6 +37,7 @@ class FrozenWorkers {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   base::Clock::Duration last_look_{-1}, all_for_{};
   std::vector<Worker*> frozen_;  // at the last look
+  std::map<Worker*, base::Clock::Duration> frozen_for_;
   std::vector<const Worker*> woken_;
 };
 

@@ -62,6 +62,7 @@ struct Streams {
   if (start.out != WorkerStart::Output::kInherit) dup2(streams.out >= 0 ? streams.out : nothing, 1);
   if (start.err != WorkerStart::Output::kInherit) dup2(streams.err >= 0 ? streams.err : nothing, 2);
   if (start.token >= 0) fcntl(start.token, F_SETFD, 0);
+  if (start.testimony >= 0) fcntl(start.testimony, F_SETFD, 0);
   execvpe(start.program.c_str(), Pointers(start.arguments).data(), Pointers(start.environment).data());
   const std::string text = Str("freshet: cannot start ", start.program, ": ", std::strerror(errno), "\n");
   (void)!write(2, text.data(), text.size());
@@ -72,7 +73,7 @@ struct Streams {
 
 Result<std::unique_ptr<Worker>> Worker::Start(const WorkerStart& start) {
   Streams streams;
-  Way control, out, err;
+  Way control, testimony, out, err;
   std::vector<LineRelay> relays;
   const std::string mark = Str("[rank ", start.rank, "] ");
   if (start.far) {
@@ -89,19 +90,40 @@ Result<std::unique_ptr<Worker>> Worker::Start(const WorkerStart& start) {
     streams.err = err.workers.get();
     relays.emplace_back(std::move(err.ours), start.err_to, mark);
   }
+  WorkerStart inherited = start;
+  if (start.testifies) {
+    testimony = TRY(MakeControl());
+    inherited.testimony = testimony.workers.get();
+    inherited.environment.push_back(Str("FRESHET_AGENT_FD=", inherited.testimony));
+  }
   sigset_t all, before;  // held until the new process has no handlers of ours left, which would swallow them
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t parent = getpid(), pid = fork();
   if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError(Str("cannot start rank ", start.rank));
-  if (pid == 0) Become(start, streams, parent);
+  if (pid == 0) Become(inherited, streams, parent);
   setpgid(pid, pid);  // here too: it has to be so before we signal the group
-  return std::unique_ptr<Worker>(new Worker(start, pid, std::move(control.ours), std::move(relays)));
+  return std::unique_ptr<Worker>(
+      new Worker(start, pid, std::move(control.ours), std::move(testimony.ours), std::move(relays)));
 }
 
-Worker::Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, std::vector<LineRelay> relays)
-    : rank_(start.rank), host_(start.host), control_(std::move(control)), relays_(std::move(relays)), pid_(pid) {}
+Worker::Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, base::Descriptor testimony,
+               std::vector<LineRelay> relays)
+    : rank_(start.rank),
+      host_(start.host),
+      control_(std::move(control)),
+      testimony_(std::move(testimony)),
+      relays_(std::move(relays)),
+      pid_(pid) {}
+
+const std::optional<fabric::Proof>& Worker::Testimony() {
+  char bytes[16 << 10];
+  if (testimony_.open())
+    for (ssize_t got = 0; (got = recv(testimony_.get(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+      heard_.Add({bytes, static_cast<std::size_t>(got)});
+  return heard_.last();
+}
 
 Worker::~Worker() {
   Kill();

@@ -9,8 +9,12 @@
 #include "base/result.h"
 #include "launch_relay.h"
 #include "launch_token.h"
+#include "testimony.h"
 
 namespace freshet::cli {
+
+// A worker's exit code when others are gone, or go on without it; see docs/cli.md.
+inline constexpr int kPeerLost = 4;
 
 // How a worker is started.
 struct WorkerStart {
@@ -23,6 +27,8 @@ struct WorkerStart {
   std::vector<std::string> environment = {};
   Output out = Output::kDrop, err = Output::kMark;
   int token = -1;              // a descriptor the worker inherits under the same number
+  bool testifies = false;      // it tells us what it has said to others, by FRESHET_AGENT_FD (elastic_seat.h)
+  int testimony = -1;          // set by Start: the descriptor it does so by
   bool far = false;            // on another host: an agent there listens on its standard input
   int out_to = 1, err_to = 2;  // where marked lines go
 };
@@ -46,6 +52,9 @@ class Worker {
   bool asked() const { return asked_; }  // to end, by Signal
   std::vector<LineRelay>& relays() { return relays_; }
 
+  // What it has said to the others of its group, as far as it has come.
+  const std::optional<fabric::Proof>& Testimony();
+
   // Sends bytes to the agent of a worker that is far.
   void Tell(std::string_view bytes);
   // Sends a signal to the worker, wherever it runs.
@@ -60,11 +69,13 @@ class Worker {
   void Reap();
 
  private:
-  Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, std::vector<LineRelay> relays);
+  Worker(const WorkerStart& start, pid_t pid, base::Descriptor control, base::Descriptor testimony,
+         std::vector<LineRelay> relays);
 
   const int rank_;
   const std::string host_;
-  base::Descriptor control_;
+  base::Descriptor control_, testimony_;
+  TestimonyReader heard_;
   std::vector<LineRelay> relays_;
   pid_t pid_;
   int code_ = 0, signal_ = 0;

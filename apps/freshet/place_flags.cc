@@ -53,8 +53,7 @@ Result<fabric::Place> PlaceFlags::FindPlace(const Door& door, int workers) const
   return place;
 }
 
-Result<std::unique_ptr<fabric::Fabric>> PlaceFlags::Connect(const fabric::Place& place, const Door& door) const {
-  if (fabric == "mpi") return door.extras.connect_mpi(place, std::chrono::milliseconds(heartbeat));
+Result<fabric::TcpOptions> PlaceFlags::Tcp(const fabric::Place& place, const Door& door) const {
   const Token token = TRY(ReadToken(token_file, place, [](const char* name) { return std::getenv(name); }));
   fabric::TcpOptions options;
   options.rank = place.rank;
@@ -67,6 +66,12 @@ Result<std::unique_ptr<fabric::Fabric>> PlaceFlags::Connect(const fabric::Place&
   options.shared_memory = shared_memory;
   options.tls = tls;
   options.stop = &door.stop;
+  return options;
+}
+
+Result<std::unique_ptr<fabric::Fabric>> PlaceFlags::Connect(const fabric::Place& place, const Door& door) const {
+  if (fabric == "mpi") return door.extras.connect_mpi(place, std::chrono::milliseconds(heartbeat));
+  fabric::TcpOptions options = TRY(Tcp(place, door));
   if (place.rank == 0 && !announce.empty() && !announce.starts_with("fd:") && door.files.Exists(announce) &&
       !door.files.IsDevice(announce))
     TRY(door.files.Remove(announce));  // of an earlier run: nobody listens there

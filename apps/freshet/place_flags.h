@@ -4,6 +4,7 @@
 
 #include "base/settings.h"
 #include "fabric/launch/environment.h"
+#include "fabric/tcp/options.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -19,6 +20,8 @@ struct PlaceFlags {
   // This process's place among several, by flags or the launcher's variables; `workers` are those that were asked for
   // within it. With --fabric mpi the process may become another program, so nothing may have been begun.
   Result<fabric::Place> FindPlace(const Door& door, int workers) const;
+  // How processes meet over TCP, less where.
+  Result<fabric::TcpOptions> Tcp(const fabric::Place& place, const Door& door) const;
   // Meets the other processes, having announced where, if that is asked for.
   Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Place& place, const Door& door) const;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "elastic_seat.h"
 #include "launcher_watch.h"
 #include "notes.h"
 #include "place_flags.h"
@@ -90,6 +91,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
     if (done.test) json["test"] = ToJson(*done.test, model);
     if (!flags.out.empty()) json["out"] = flags.out;
     if (report.imbalance > 0) json["imbalance"] = report.imbalance;
+    if (outcome.choice) json["choice"] = outcome.choice->how;
     if (!outcome.workers.empty()) {
       json["topology"] = ToJson(outcome.topology);
       json["step"] = StepJson(outcome.workers);
@@ -115,6 +117,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
   out += "\n";
   const strategy::StrategyOptions& how = outcome.job.together.strategy;
   out += ToText(outcome.workers, how.codec != "none" || how.factors) + ToText(outcome.topology);
+  if (outcome.choice) out += Str("chosen       ", outcome.choice->how, "\n");
   if (report.imbalance > 0)
     out += Str("balanced     after the first epoch: one worker had ", Fixed(report.imbalance * 100, 0),
                " % more rows than the mean\n");
@@ -164,7 +167,12 @@ Result<void> Keep(Door& door, const TrainFlags& flags, const base::Settings& set
 Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings, const fabric::Place& place) {
   const auto started = door.clock.Now();
   train::Around around;
-  if (place.size > 1) around.fabric = TRY(flags.place.Connect(place, door));
+  std::unique_ptr<ElasticSeat> seat;
+  if (!flags.job.together.elastic.empty()) {
+    seat = TRY(ElasticSeat::Open(flags.place, place, TRY(flags.job.together.ElasticBounds()), door));
+    around.elastic = seat->place();
+  }
+  if (place.size > 1 && !ElasticSeat::Comes()) around.fabric = TRY(flags.place.Connect(place, door));
   auto lock = CheckPlaces(door, flags);
   if (!lock.ok()) {
     if (around.fabric != nullptr) around.fabric->Abort(lock.error());
@@ -174,13 +182,28 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   base::ThreadPool pool(flags.threads > 0 ? flags.threads : std::max(Threads(0) / place.local_size, 1));
   const base::Env env = door.env(pool);
   optimize::HeapMemory memory;
-  ProgressView view(flags.quiet || !door.speaks, door.clock);
+  ProgressView view(flags.quiet || (!door.speaks && seat == nullptr), door.clock);
   around.stop = &door.stop;
   if (door.speaks) around.opened = ShowNotes;
   around.progress = [&view](const train::Progress& progress) { view.Show(progress); };
+  if (seat != nullptr) {
+    if (door.speaks && !flags.quiet)
+      WriteError(Str("freshet: others may join at ", around.elastic->seat.address, ", job ", place.job, "\n"));
+    around.own_progress = [&seat](const train::Progress& progress) { seat->Tell(progress); };
+    around.changed = [&](const strategy::GroupChange& change) {
+      if (!change.first) return;
+      view.Done();
+      WriteError(Str("freshet: ", change.ToText(), "\n"));
+    };
+  }
   auto ran = train::Run(env, memory, flags.job, std::move(around));
   view.Done();
   train::Outcome outcome = TRY(std::move(ran));
+  if (seat != nullptr && door.speaks != (outcome.rank == 0)) {  // who was the first is gone
+    door.speaks = outcome.rank == 0;
+    lock = CheckPlaces(door, flags);
+    if (!lock.ok()) return lock.error();
+  }
   if (!door.speaks) return {};
   flags.job = outcome.job;  // so that the effective configuration says it all
   TRY(Keep(door, flags, settings, outcome));
@@ -204,7 +227,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   job.said = settings.Given();
   const fabric::Place place = TRY(flags.place.FindPlace(door, job.together.workers));
   const LauncherWatch launcher(place.mark);
-  door.speaks = place.rank == 0;
+  door.speaks = place.rank == 0 && !ElasticSeat::Comes();
   if (job.together.own()) job.input.rank = place.rank;
   TRY(train::Check(door.files, job, std::max({place.size, job.together.workers, 1})));  // before anybody is met
   return Train(door, flags, settings, place);

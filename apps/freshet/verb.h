@@ -59,8 +59,8 @@ struct Verb {
   Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
 };
 
-extern const Verb kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay, kExport, kImport, kLaunch,
-    kBench, kSimulate, kPlan;
+extern const Verb kAgent, kJoin, kPs, kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay,
+    kExport, kImport, kLaunch, kBench, kSimulate, kPlan;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.

@@ -1,0 +1,46 @@
+#include "ask.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "fabric/membership/envelope.h"
+#include "fabric/tcp/towards.h"
+
+namespace freshet::cli {
+
+void AskFlags::Register(base::Settings& settings) {
+  settings.Group("Which job");
+  settings.Add("address", &address, "where one of its workers is reached, as the job says when it begins",
+               {.value = "HOST:PORT", .positional = true});
+  settings.Add("job", &job, "its name, as it says when it begins", {.value = "NAME"});
+  settings.Add("token-file", &token_file, "32 secret bytes that members of the job share (mode 0600)",
+               {.value = "FILE"});
+}
+
+Result<std::unique_ptr<Asker>> Asker::Open(const AskFlags& flags, Door& door) {
+  if (flags.address.empty() || flags.job.empty())
+    return Error{Code::kInvalid,
+                 "which job? HOST:PORT and --job NAME stand in the line 'others may join at …' it began with"};
+  const fabric::Place here{.size = 1, .local_size = 1};
+  Token token = TRY(ReadToken(flags.token_file, here, [](const char* name) { return std::getenv(name); }));
+  fabric::TcpPost::Options options{.host = TRY(fabric::tcp::AddressTowards(flags.address)), .job = flags.job};
+  std::copy(token.begin(), token.end(), options.token.begin());
+  auto post = TRY(fabric::TcpPost::Open(options, door.clock));
+  return std::unique_ptr<Asker>(new Asker(std::move(token), std::move(post), door));
+}
+
+Result<std::string> Asker::Ask(const std::string& address) {
+  const auto end = door_.clock.Now() + std::chrono::seconds(3);
+  post_->Send(address, fabric::Envelope{.question = fabric::Question{post_->address()}}.Encode());
+  while (door_.clock.Now() < end) {
+    TRY(door_.GoOn());
+    const auto letter = post_->Receive(std::min(end, door_.clock.Now() + std::chrono::milliseconds(100)));
+    if (!letter) continue;
+    auto envelope = fabric::Envelope::Decode(*letter);
+    if (envelope.ok() && envelope.value().answer) return *envelope.value().answer;
+  }
+  return Error{Code::kTimeout,
+               Str("no answer from ", address, ": either nobody of the job is there, or its name or token is another")};
+}
+
+}  // namespace freshet::cli

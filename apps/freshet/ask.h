@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/settings.h"
+#include "fabric/tcp/tcp_post.h"
+#include "launch_token.h"
+#include "verb.h"
+
+namespace freshet::cli {
+
+// Flags that say which running job is meant.
+struct AskFlags {
+  std::string address, job, token_file;
+
+  void Register(base::Settings& settings);
+};
+
+// Asks workers of a running elastic job how it goes.
+//
+// Threads: one. Blocking: Ask, for at most three seconds.
+class Asker {
+ public:
+  static Result<std::unique_ptr<Asker>> Open(const AskFlags& flags, Door& door);
+
+  // What one worker answers (JSON). kTimeout when it does not: it is not there, or does not know our token or job.
+  Result<std::string> Ask(const std::string& address);
+  const Token& token() const { return token_; }
+
+ private:
+  Asker(Token token, std::unique_ptr<fabric::TcpPost> post, Door& door)
+      : token_(std::move(token)), post_(std::move(post)), door_(door) {}
+
+  const Token token_;
+  std::unique_ptr<fabric::TcpPost> post_;
+  Door& door_;
+};
+
+}  // namespace freshet::cli

@@ -1,0 +1,148 @@
+#include "elastic_seat.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "fabric/tcp/tcp_fabric.h"
+#include "fabric/tcp/towards.h"
+#include "launch_token.h"
+#include "launch_worker.h"
+#include "progress.h"
+#include "testimony.h"
+
+namespace freshet::cli {
+namespace {
+
+constexpr int kAgentPatienceMs = 10'000;
+
+std::string Variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+fabric::MemberId NewId() {
+  fabric::MemberId id = 0;
+  while (id == 0)
+    if (getrandom(&id, sizeof id, 0) != sizeof id) id = 0;
+  return id;
+}
+
+// All of it. Who could not be proved to have ended, should it be killed, must not have a say: it ends.
+void TellAgent(int agent, std::string_view bytes) {
+  while (!bytes.empty()) {
+    pollfd line{.fd = agent, .events = POLLOUT, .revents = 0};
+    const ssize_t put = poll(&line, 1, kAgentPatienceMs) <= 0
+                            ? -1
+                            : send(agent, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put <= 0) {
+      WriteError("freshet: the agent of this worker (who started it) does not listen; it ends\n");
+      _exit(kPeerLost);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+}  // namespace
+
+bool ElasticSeat::Comes() { return !Variable("FRESHET_JOIN").empty(); }
+
+Result<std::unique_ptr<ElasticSeat>> ElasticSeat::Open(const PlaceFlags& flags, const fabric::Place& place,
+                                                       const train::Together::Bounds& bounds, Door& door) {
+  if (flags.fabric != "tcp")
+    return Error{Code::kInvalid, "--elastic goes with --fabric tcp: MPI ends with its first loss"};
+  if (place.size > bounds.most)
+    return Error{Code::kInvalid, Str("--elastic: ", place.size, " workers, at most ", bounds.most)};
+  fabric::TcpOptions options = TRY(flags.Tcp(place, door));
+  options.stop = nullptr;  // a change is over soon
+  options.connect_timeout = std::chrono::seconds(3);
+  std::vector<std::string> contacts;
+  const std::string join = Variable("FRESHET_JOIN");
+  for (const std::string_view address : Split(join, ','))
+    if (!address.empty()) contacts.emplace_back(address);
+  const std::string& towards = contacts.empty() ? place.rendezvous : contacts[0];
+  const std::string host = towards.empty() ? "127.0.0.1" : TRY(fabric::tcp::AddressTowards(towards));
+  auto post = TRY(fabric::TcpPost::Open({.host = host, .job = options.job, .token = options.token}, door.clock));
+  std::unique_ptr<ElasticSeat> seat(new ElasticSeat(std::move(options), std::move(post), door.clock));
+  const std::string who = Variable("FRESHET_NAME");
+  char machine[256] = {};
+  (void)gethostname(machine, sizeof machine - 1);
+  seat->seat_ = {.id = NewId(),
+                 .address = seat->post_->address(),
+                 .name = Str(who.empty() ? Str("rank ", place.rank) : who, " on ", machine)};
+  seat->bounds_ = bounds;
+  seat->workers_ = place.size;
+  seat->contacts_ = std::move(contacts);
+  seat->options_.bind_address = host;
+  if (const std::string number = Variable("FRESHET_AGENT_FD"); !number.empty()) {
+    const int descriptor = std::atoi(number.c_str());
+    if (fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
+      return Error{Code::kInvalid, Str("FRESHET_AGENT_FD: found ", Quoted(number), ", expected an open descriptor")};
+    seat->agent_ = base::Descriptor(descriptor);
+  }
+  return seat;
+}
+
+fabric::ElasticPlace ElasticSeat::place() const {
+  fabric::ElasticPlace place;
+  place.seat = seat_;
+  place.post = post_.get();
+  place.connect = [this](const fabric::Roster& roster, int rank) { return Connect(roster, rank); };
+  place.options.membership.least = static_cast<std::size_t>(bounds_.least);
+  place.options.membership.most = static_cast<std::size_t>(bounds_.most);
+  place.options.contacts = contacts_;
+  if (agent_.open())
+    place.options.remember = [this](const fabric::Testimony& testimony) {
+      TellAgent(agent_.get(), EncodeTestimony(seat_.id, testimony));
+    };
+  place.options.answer = [this](const fabric::Roster& roster) { return Answer(roster); };
+  place.comes = !contacts_.empty();
+  place.workers = workers_;
+  return place;
+}
+
+void ElasticSeat::Tell(const train::Progress& progress) {
+  const double now = base::Seconds(clock_.Now());
+  const auto rows = static_cast<double>(progress.rows - std::min<std::uint64_t>(progress.rows, rows_));
+  if (told_at_ > 0 && now > told_at_) rate_ = rows / (now - told_at_);
+  told_at_ = now;
+  rows_ = progress.rows;
+}
+
+std::string ElasticSeat::Answer(const fabric::Roster& roster) const {
+  nlohmann::ordered_json json = {{"job", options_.job},
+                                 {"generation", roster.generation},
+                                 {"began_with", workers_},
+                                 {"least", bounds_.least},
+                                 {"most", bounds_.most},
+                                 {"name", seat_.name},
+                                 {"address", seat_.address},
+                                 {"pid", getpid()},
+                                 {"rows", rows_.load()},
+                                 {"rows_per_second", rate_.load()},
+                                 {"members", nlohmann::ordered_json::array()}};
+  for (const fabric::Seat& seat : roster.seats)
+    json["members"].push_back({{"name", seat.name}, {"address", seat.address}});
+  return json.dump();
+}
+
+// Where nobody has chosen a port, each generation has another.
+Result<std::unique_ptr<fabric::Fabric>> ElasticSeat::Connect(const fabric::Roster& roster, int rank) const {
+  fabric::TcpOptions options = options_;
+  options.rank = rank;
+  options.size = static_cast<int>(roster.seats.size());
+  options.generation = roster.generation;
+  const std::string& first = roster.seats[0].address;
+  options.rendezvous =
+      Str(first.substr(0, first.rfind(':')), ":",
+          fabric::PortOf(Str(options.job, " generation ", roster.generation, " by ", roster.seats[0].id)));
+  return std::unique_ptr<fabric::Fabric>(TRY(fabric::TcpFabric::Connect(options, clock_)));
+}
+
+}  // namespace freshet::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "fabric/membership/elastic_place.h"
+#include "fabric/tcp/tcp_post.h"
+#include "place_flags.h"
+#include "train/together.h"
+#include "train/watch.h"
+
+namespace freshet::cli {
+
+// This process's place in a job whose processes may come and go: where it is reached, and who keeps what it has said
+// should it be killed.
+//
+// FRESHET_JOIN=HOST:PORT,… makes it one that comes, and says where others may be found; FRESHET_NAME is what they call
+// it; FRESHET_AGENT_FD is the descriptor by which its agent (who started it) hears what it says.
+//
+// Ownership: the post; the place borrows from this. Threads: as ElasticGroup uses it.
+class ElasticSeat {
+ public:
+  static Result<std::unique_ptr<ElasticSeat>> Open(const PlaceFlags& flags, const fabric::Place& place,
+                                                   const train::Together::Bounds& bounds, Door& door);
+  // Is this process one that comes?
+  static bool Comes();
+
+  fabric::ElasticPlace place() const;
+  // How far this process has come, for who asks (freshet ps).
+  void Tell(const train::Progress& progress);
+
+ private:
+  ElasticSeat(fabric::TcpOptions options, std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
+      : options_(std::move(options)), post_(std::move(post)), clock_(clock) {}
+  std::string Answer(const fabric::Roster& roster) const;
+  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Roster& roster, int rank) const;
+
+  fabric::TcpOptions options_;  // of every generation, but for place and address
+  std::unique_ptr<fabric::TcpPost> post_;
+  base::Clock& clock_;
+  fabric::Seat seat_;
+  train::Together::Bounds bounds_;
+  int workers_ = 1;
+  std::vector<std::string> contacts_;
+  base::Descriptor agent_;
+  std::atomic<std::uint64_t> rows_{0};
+  std::atomic<double> rate_{0};  // rows per second, of all
+  double told_at_ = 0;
+};
+
+}  // namespace freshet::cli

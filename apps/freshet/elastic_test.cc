@@ -1,0 +1,158 @@
+// Workers that come and go, as processes: whoever is killed or frozen, training ends with the model that nothing would
+// have disturbed, and every row was learned from once.
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "launch_testing.h"
+#include "process_testing.h"
+
+namespace freshet::cli {
+namespace {
+
+class ElasticTest : public testing::Test {
+ protected:
+  using Arguments = std::vector<std::string>;
+  static constexpr int kRows = 12'000;
+
+  ElasticTest() {
+    EXPECT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", Str(kRows), "-o", "sea.csv"}).code, 0);
+  }
+  Finished Run(const Arguments& arguments) { return Process(scratch_, arguments, {}).Wait(); }
+  Arguments Train(Arguments flags, const Arguments& more) {
+    flags.insert(flags.begin(), "launch");
+    for (const char* const word :
+         {"--", "train", "sea.csv", "--batch", "16", "--checkpoint", "ck", "--checkpoint-seconds", "0.02", "--json",
+          "--threads", "1", "--heartbeat", "50", "-o"})
+      flags.emplace_back(word);
+    flags.insert(flags.end(), {"s.model", "--epochs", Str(epochs_)});
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  // The worker that was started last with this rank.
+  static pid_t WorkerOf(const Process& launch, int rank) {
+    std::ifstream children(Str("/proc/", launch.pid(), "/task/", launch.pid(), "/children"));
+    pid_t found = -1;
+    for (pid_t pid = 0; children >> pid;) {
+      std::ifstream file(Str("/proc/", pid, "/environ"), std::ios::binary);
+      const std::string variables{std::istreambuf_iterator<char>(file), {}};
+      if (variables.find(Str("FRESHET_RANK=", rank, '\0')) != std::string::npos) found = pid;
+    }
+    return found;
+  }
+  bool Began(Process& launch) {
+    return launch.WaitUntil([&] { return access((scratch_ / "ck").c_str(), F_OK) == 0; });
+  }
+  static bool Says(Process& launch, const std::string& words) {
+    return launch.WaitUntil([&] { return launch.said().find(words) != std::string::npos; });
+  }
+  double LossOf(const std::string& model) {
+    const Finished judged = Run({"evaluate", "-i", model, "sea.csv", "--json"});
+    EXPECT_EQ(judged.code, 0) << judged.err;
+    return nlohmann::json::parse(judged.out).at("log_loss").get<double>();
+  }
+  void ExpectTheUndisturbedModel(const Finished& finished) {
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(nlohmann::json::parse(finished.out).at("rows"), kRows * epochs_) << "each row once in every epoch";
+    ASSERT_EQ(Run({"train", "sea.csv", "--batch", "16", "--epochs", Str(epochs_), "-o", "calm.model"}).code, 0);
+    EXPECT_NEAR(LossOf("s.model"), LossOf("calm.model"), 1e-6);
+  }
+
+  int epochs_ = 6;
+  base::ScratchDirectory scratch_;
+};
+
+TEST_F(ElasticTest, GoesOnWithoutWhoIsKilledTheFirstAmongThem) {
+  Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "0"}, {}), {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  std::vector<pid_t> workers;
+  for (int rank = 0; rank < 4; ++rank) workers.push_back(WorkerOf(launch, rank));
+  kill(workers[2], SIGKILL);
+  ASSERT_TRUE(Says(launch, "membership 4 → 3: rank 2 on ")) << launch.said();
+  kill(workers[0], SIGKILL);
+  ASSERT_TRUE(Says(launch, "membership 3 → 2: rank 0 on ")) << launch.said();
+  const Finished finished = launch.Wait();
+  EXPECT_NE(finished.err.find("is gone, killed by signal 9; step "), std::string::npos) << finished.err;
+  for (const pid_t worker : workers) EXPECT_TRUE(Gone(worker));
+  ExpectTheUndisturbedModel(finished);
+}
+
+TEST_F(ElasticTest, WhoIsKilledIsStartedAgainAndLetIn) {
+  Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4"}, {}), {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  kill(WorkerOf(launch, 1), SIGKILL);
+  ASSERT_TRUE(Says(launch, "membership 3 → 4: rank 1 on ")) << launch.said();
+  ExpectTheUndisturbedModel(launch.Wait());
+}
+
+TEST_F(ElasticTest, WhoIsFrozenIsDoneWithout) {
+  Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "0", "--frozen", "1"}, {}), {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  const pid_t frozen = WorkerOf(launch, 3);
+  kill(frozen, SIGSTOP);
+  ASSERT_TRUE(Says(launch, "membership 4 → 3: rank 3 on ")) << launch.said();
+  const Finished finished = launch.Wait();
+  EXPECT_TRUE(SoonGone(frozen));
+  ExpectTheUndisturbedModel(finished);
+}
+
+TEST_F(ElasticTest, TooFewStopWithCodeFourAndTheRunCanGoOn) {
+  Process launch(scratch_, Train({"-n", "2", "--elastic", "2:2", "--restarts", "0"}, {}), {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  kill(WorkerOf(launch, 0), SIGKILL);
+  const Finished stopped = launch.Wait();
+  EXPECT_NE(stopped.err.find("1 worker is left, and at least 2 are needed"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.code, 0);
+  ExpectTheUndisturbedModel(Run(Train({"-n", "4", "--elastic", "2:4"}, {})));
+}
+
+TEST_F(ElasticTest, AStrangerSeesNothingAndWhoKnowsTheJobSeesItsWorkersAndJoinsThem) {
+  epochs_ = 30;  // who joins has to be started meanwhile
+  for (const char* const name : {"token", "other"}) {
+    const std::string path = scratch_.Write(name, std::string(32, name[0]));
+    chmod(path.c_str(), 0600);
+  }
+  Process launch(scratch_, Train({"-n", "2", "--elastic", "1:4", "--job", "nightly", "--token-file", "token"}, {}), {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  const std::string said = launch.said(), mark = "others may join at ";
+  ASSERT_NE(said.find(mark), std::string::npos) << said;
+  const std::size_t from = said.find(mark) + mark.size();
+  const std::string address = said.substr(from, said.find(',', from) - from);
+  Process ps(scratch_, {"ps", address, "--job", "nightly", "--token-file", "token", "--json"}, {});
+  Process stranger(scratch_, {"ps", address, "--job", "nightly", "--token-file", "other"}, {});
+  Arguments join = Train({}, {}), other = Train({}, {"--l2", "0.1"});
+  for (Arguments* const arguments : {&join, &other}) {
+    (*arguments)[0] = "join";
+    arguments->insert(arguments->begin() + 1, {address, "--job", "nightly", "--token-file", "token"});
+  }
+  Process wrong(scratch_, other, {}), comes(scratch_, join, {});
+  ASSERT_TRUE(Says(launch, "a worker on ")) << launch.said();
+  const Finished seen = ps.Wait(), refused = wrong.Wait(), came = comes.Wait();
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_GE(nlohmann::json::parse(seen.out).at("workers").size(), 2u) << seen.out;
+  EXPECT_EQ(stranger.Wait().code, 1);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("the others train something else (theirs: l2 = 0.0, now l2 = 0.1)"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(came.code, 0) << came.err;
+  ExpectTheUndisturbedModel(launch.Wait());
+}
+
+TEST_F(ElasticTest, RefusesWhatItCannotKeep) {
+  for (const Arguments& flags : std::vector<Arguments>{{"--strategy", "average"},
+                                                       {"--codec", "int8"},
+                                                       {"--split", "bytes"},
+                                                       {"--cache", "rows"},
+                                                       {"--trace", "t.json"}}) {
+    const Finished refused = Run(Train({"-n", "2", "--elastic", "1:2"}, flags));
+    EXPECT_EQ(refused.code, 2) << flags[0];
+    EXPECT_NE(refused.err.find(Str("--elastic does not go with ", flags[0])), std::string::npos) << refused.err;
+  }
+  for (const char* const bounds : {"3:2", "x", "2", "0:4", "2:"})
+    EXPECT_EQ(Run(Train({"-n", "2", "--elastic", bounds}, {})).code, 2) << bounds;
+}
+
+}  // namespace
+}  // namespace freshet::cli
