@@ -63,12 +63,14 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/launchers.py
 	@/usr/bin/python3 -B tests/cluster/hosts.py
 	@/usr/bin/python3 -B tests/cluster/faults.py
+	@/usr/bin/python3 -B tests/cluster/elastic.py
 
-test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 2,000 faults in simulated worlds, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 2,000 faults in simulated worlds, 20,000 changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
 	@/usr/bin/python3 bench/convergence.py
 	@build/release/bench/network_bench walk
-	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*' --gtest_brief=1
+	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*:ElasticTraining.*' --gtest_brief=1
+	@FRESHET_SEEDS=20000 build/release/src/freshet/fabric/fabric_test --gtest_filter='Membership.*:ElasticGroup.*' --gtest_brief=1
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
 	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
 	@scripts/install-deps --lint
@@ -106,8 +108,10 @@ bench-scaling: build  ## measures two workers beside one (GoogLeNet), and overla
 	@/usr/bin/python3 bench/scaling.py
 	@/usr/bin/python3 -B tests/cluster/slow_link.py
 
-bench-simulate: build  ## sets simulated times beside real ones: updates of networks by 2 to 8 workers of this machine
-	@/usr/bin/python3 -B bench/simulation.py
+bench-simulate: build  ## sets simulated times beside real ones, of workers here and between hosts, and plans beside the best there is
+	@scripts/install-deps --cluster
+	@code=0; for part in bench/simulation.py tests/cluster/simulated_link.py bench/plan.py; do \
+	  /usr/bin/python3 -B $$part || code=1; done; exit $$code
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

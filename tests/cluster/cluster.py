@@ -182,10 +182,10 @@ class Hosts:
         boot = "mount --bind %s/boot.$0 /proc/sys/kernel/random/boot_id" % directory
         self.ssh = named_ssh(directory / "ssh", 'ip netns exec "$1"', boot)
 
-    def shape(self, rate):
+    def shape(self, rate, burst="32kbit"):
         """Lets no card send faster than `rate`."""
         for name in self.names:
-            sh("ip netns exec %s tc qdisc replace dev eth0 root tbf rate %s burst 32kbit latency 400ms" % (name, rate))
+            sh("ip netns exec %s tc qdisc replace dev eth0 root tbf rate %s burst %s latency 400ms" % (name, rate, burst))
 
     def link(self, name, state):
         """Takes a host's card up or down."""

@@ -1,0 +1,213 @@
+#!/usr/bin/python3 -B
+"""Elastic training with real processes: eight workers under freshet launch, mpirun and srun are killed and frozen at
+random moments, also while they recover, and come back. Training has to end with the model that nothing would have
+disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job."""
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import slurm
+from cluster import Verdicts, arguments, enter, last_line, run, scratch, sh
+
+WORKERS, ROWS, BATCH = 8, 24000, 48
+CHANGE = re.compile(r"membership (\d+) → (\d+): (.*); ([0-9.]+) s$")
+
+
+def cmdline(pid):
+    try:
+        return pathlib.Path("/proc/%s/cmdline" % pid).read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def processes(verb):
+    """Of freshet, that do this."""
+    found = []
+    for name in os.listdir("/proc"):
+        words = cmdline(name) if name.isdigit() else []
+        if len(words) > 1 and words[0].endswith(b"freshet") and words[1] == verb.encode():
+            found.append(int(name))
+    return found
+
+
+def signal_one(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+class Elastic:
+    def __init__(self, program, directory, options):
+        self.program, self.directory, self.options = program, directory, options
+        self.verdicts = Verdicts()
+        self.random = random.Random(options.seed)
+        self.gaps = {"killed": [], "frozen": []}
+        sh("umask 077; head -c 32 /dev/urandom > token")
+        self.must([program, "data", "generate", "--kind", "sea", "--rows", ROWS, "-o", "rows.csv"])
+        self.must([program, "train", "rows.csv", "--batch", BATCH, "--epochs", options.epochs, "-o", "calm.model"])
+        self.calm = self.loss("calm.model")
+
+    def must(self, command):
+        done = run(command)
+        if done.code != 0:
+            sys.exit(last_line(done.err))
+        return done
+
+    def loss(self, model):
+        return self.must([self.program, "evaluate", "-i", model, "rows.csv", "--json"]).json()["log_loss"]
+
+    def train(self, name):
+        return ["train", "rows.csv", "--batch", BATCH, "--epochs", self.options.epochs, "--threads", 1, "--checkpoint",
+                name + ".ck", "--checkpoint-seconds", 1, "--json", "-o", name + ".model"]
+
+    def begin(self, name, command):
+        """Starts a job and waits until it trains."""
+        for old in self.directory.glob(name + ".*"):
+            old.unlink()
+        self.out, self.err = self.directory / (name + ".out"), self.directory / (name + ".err")
+        job = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=self.out.open("w"),
+                               stderr=self.err.open("w"), process_group=0)
+        self.until(job, lambda: (self.directory / (name + ".ck")).exists(), 30)
+        return job
+
+    def until(self, job, condition, limit_s):
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end and job.poll() is None:
+            if condition():
+                return True
+            time.sleep(0.01)
+        return condition()
+
+    def changes(self):
+        return [m for m in map(CHANGE.search, self.err.read_text().splitlines()) if m]
+
+    def disturb(self, job, what):
+        """One fault, from which they recover; how long there was no step."""
+        before = len(self.changes())
+        victim = self.random.choice(processes("train"))
+        signal_one(victim, signal.SIGSTOP if what == "frozen" else signal.SIGKILL)
+        if not self.until(job, lambda: any(" is gone" in m[3] for m in self.changes()[before:]), 15):
+            return None
+        if what == "killed while they recover":
+            signal_one(self.random.choice(processes("train")), signal.SIGKILL)
+        # All are there again: two who were killed at once are two who come back.
+        back = lambda: len(processes("train")) == WORKERS and self.changes()[-1][2] == str(WORKERS)
+        if not self.until(job, back, 25):
+            return None
+        return max(float(m[4]) for m in self.changes()[before:] if " is gone" in m[3])
+
+    def moments(self, name, command):
+        job = self.begin(name, command)
+        injected, stuck = {}, ""
+        kinds = ["killed", "frozen", "killed while they recover"]
+        for number in range(self.options.moments):
+            what = kinds[number % len(kinds)]
+            time.sleep(self.random.uniform(0, 0.5))
+            gap = self.disturb(job, what)
+            if job.poll() is not None:
+                break
+            if gap is None:
+                stuck = "did not recover from fault %d (%s)" % (number + 1, what)
+                break
+            injected[what] = injected.get(what, 0) + 1
+            self.gaps["frozen" if what == "frozen" else "killed"].append(gap)
+        try:
+            code = job.wait(timeout=300)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            code, stuck = job.wait(), stuck or "not done after 300 s"
+        reason = stuck or self.judge(name, code)
+        if reason and self.options.show:
+            print(self.err.read_text())
+        told = ", ".join("%d %s" % (count, what) for what, count in injected.items())
+        self.verdicts.check("%s, %d workers: %s" % (name, WORKERS, told), reason)
+
+    def judge(self, name, code):
+        if code != 0:
+            return "exit code %d: %s" % (code, last_line(self.err.read_text()))
+        text = self.out.read_text()
+        rows = json.loads(text[text.index("{"):])["rows"]
+        if rows != ROWS * self.options.epochs:
+            return "%d rows were learned from, not %d" % (rows, ROWS * self.options.epochs)
+        apart = abs(self.loss(name + ".model") - self.calm)
+        if apart > 1e-6:
+            return "another model: its loss differs by %g" % apart
+        return self.left_behind()
+
+    def left_behind(self):
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            left = processes("train") + processes("agent") + processes("launch")
+            if not left:
+                return ""
+            time.sleep(0.05)
+        return "left behind after 5 s: %s" % left
+
+    def ends(self, name, command, verb, what):
+        """Who holds the workers is killed: the job ends, and nobody is left."""
+        job = self.begin(name, command)
+        time.sleep(self.random.uniform(0, 1))
+        signal_one(self.random.choice(processes(verb)), signal.SIGKILL)
+        try:
+            code = job.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            code = 0
+        reason = "it did not end, or as if nothing were wrong" if code == 0 else self.left_behind()
+        if not (self.directory / (name + ".ck")).exists():
+            reason = reason or "no checkpoint is there"
+        self.verdicts.check("%s (exit code %d)" % (what, code), reason)
+
+    def show_gaps(self):
+        for what, median, worst in (("killed", 1, 2), ("frozen", 5, 5)):
+            gaps = self.gaps[what]
+            if not gaps:
+                continue
+            middle, most = statistics.median(gaps), max(gaps)
+            reason = "" if middle <= median and most <= worst else "expected at most %g s and %g s" % (median, worst)
+            self.verdicts.check("no step for %.2f s (median), %.2f s (worst) when one was %s, of %d" %
+                                (middle, most, what, len(gaps)), reason)
+
+
+def main():
+    parser = arguments(__doc__, 900)
+    parser.add_argument("--moments", type=int, default=6, help="faults under each launcher (%(default)s)")
+    parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", action="store_true", help="show what failed runs print")
+    options = parser.parse_args()
+    program = enter(options)
+    with scratch() as directory:
+        elastic = Elastic(program, directory, options)
+        bounds = ["--elastic", "3:%d" % WORKERS]
+        launch = [program, "launch", "-n", WORKERS] + bounds + ["--restarts", 1000, "--"]
+        agent = [program, "agent", "--restarts", 1000, "--"]
+        elastic.moments("launch", launch + elastic.train("launch"))
+        elastic.ends("orphans", launch + elastic.train("orphans"), "launch", "freshet launch killed")
+        mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", WORKERS]
+        if shutil.which(mpirun[0]):
+            elastic.moments("mpirun", mpirun + agent + elastic.train("mpirun") + bounds)
+            elastic.ends("agent", mpirun + agent + elastic.train("agent") + bounds, "agent", "an agent under mpirun killed")
+        else:
+            elastic.verdicts.skip("mpirun", "it is not installed")
+        if slurm.missing():
+            elastic.verdicts.skip("srun", "not installed: " + " ".join(slurm.missing()))
+        else:
+            slurm.start(directory, 4)
+            elastic.moments("srun", ["srun", "-N4", "-n%d" % WORKERS, "--overcommit"] + agent + elastic.train("srun") +
+                            bounds + ["--token-file", directory / "token"])
+        elastic.show_gaps()
+    elastic.verdicts.end()
+
+
+if __name__ == "__main__":
+    main()
