@@ -67,7 +67,9 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
 
   // What is promised of each who was not killed.
   void ExpectPromises(const Fault& fault, const std::vector<Ended>& ends, const BenchOutcome& undisturbed) {
-    const Duration patience = kHeartbeat * (kMisses + 2);
+    // The last words of the lost may be on their way when it dies: silence begins when they have come.
+    const fabric::sim::Link link;
+    const Duration patience = kHeartbeat * (kMisses + 2) + link.latency + link.jitter;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const Ended& end = ends[rank];
       if (end.dead) continue;
