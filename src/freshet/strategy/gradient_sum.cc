@@ -1,13 +1,13 @@
 #include "strategy/gradient_sum.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/hollow.h"
 #include "base/option.h"
 #include "fabric/collectives/factors.h"
 #include "fabric/collectives/power.h"
 #include "fabric/collectives/sparse.h"
+#include "strategy/touched_rows.h"
 
 namespace freshet::strategy {
 namespace {
@@ -37,20 +37,6 @@ Result<std::unique_ptr<fabric::Codec>> MakeCodec(const StrategyOptions& options)
 void FillIfEmpty(BlockGradient& block) {
   if (block.empty() && !base::IsHollow(block.memory())) std::fill(block.memory().begin(), block.memory().end(), 0.0f);
   block.SetFull();
-}
-
-fabric::SparseRows RowsOf(const BlockGradient& block) {
-  fabric::SparseRows touched;
-  std::vector<std::size_t> order(block.touched().size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return block.touched()[a] < block.touched()[b]; });
-  for (const std::size_t i : order) {
-    touched.rows.push_back(block.touched()[i]);
-    const auto values = block.Values(i);
-    touched.values.insert(touched.values.end(), values.begin(), values.end());
-  }
-  return touched;
 }
 
 }  // namespace
@@ -176,7 +162,7 @@ struct GradientSum::Inside {
   }
 
   Result<void> SumRows(BlockGradient& block, std::size_t b, std::uint64_t rows) {
-    fabric::SparseRows touched = RowsOf(block);
+    fabric::SparseRows touched = TouchedRows(block);
     const std::size_t mine = touched.rows.size();
     const base::Span span(
         trace, "exchange rows", base::Trace::kTraining,
