@@ -171,6 +171,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (!flags.job.together.elastic.empty()) {
     seat = TRY(ElasticSeat::Open(flags.place, place, TRY(flags.job.together.ElasticBounds()), door));
     around.elastic = seat->place();
+    around.elastic->options.membership.wait = std::chrono::duration_cast<base::Clock::Duration>(
+        std::chrono::duration<double>(flags.job.together.elastic_wait));
   }
   if (place.size > 1 && !ElasticSeat::Comes()) around.fabric = TRY(flags.place.Connect(place, door));
   auto lock = CheckPlaces(door, flags);

@@ -55,8 +55,10 @@ class AllReduce final : public Synchronous {
     }
     const auto computed = world_.clock.Now();
     TRY(summed_);
+    TRY(At("step.computed"));
     TRY(sum_.Finish(gradient_, world_.parameters));
     TRY(MakeRoom());
+    TRY(At("step.exchanged"));
     const auto exchanged = world_.clock.Now();
     model.Apply(world_.parameters, gradient_, weight, world_.optimizer, workspace_);
     Count(&StepTimes::compute, "compute", begun, computed);
@@ -103,15 +105,12 @@ class AllReduce final : public Synchronous {
 
 }  // namespace
 
-Result<SynchronousPtr> MakeInnerAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+Result<SynchronousPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+  if (options.exact) return MakeExact(options, world);
   GradientSum sum = TRY(GradientSum::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));
   sum.Begin(gradient, world.optimizer.step());
   return SynchronousPtr(std::make_unique<AllReduce>(options, world, std::move(gradient), std::move(sum)));
-}
-
-Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
-  return StrategyPtr(TRY(MakeInnerAllReduce(options, world)));
 }
 
 }  // namespace freshet::strategy

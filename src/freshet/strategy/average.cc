@@ -56,7 +56,9 @@ class Average final : public Synchronous {
     const std::optional<double> loss = TRY(local_.Run(mine, scores));
     Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
     apart_ = true;
+    TRY(At("step.computed"));
     TRY(Settle());
+    TRY(At("step.exchanged"));
     return loss.value_or(0);  // nobody stops it half way
   }
 
@@ -69,7 +71,7 @@ class Average final : public Synchronous {
 
 }  // namespace
 
-Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world) {
+Result<SynchronousPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world) {
   if (options.codec != "none")
     return Error{Code::kInvalid, Str(Option("codec"), " ", options.codec, " is for gradients; ", Option("strategy"),
                                      " average sends parameters")};
@@ -81,8 +83,8 @@ Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::
   Local local(unseen, {.batch = batch, .observes = looks, .threads = options.threads},
               TRY(world.model.NewGradient(world.memory)));
   SynchronousPtr warm;
-  if (options.warm_start > 0) warm = TRY(MakeInnerAllReduce(options, world));
-  return StrategyPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));
+  if (options.warm_start > 0) warm = TRY(MakeAllReduce(options, world));
+  return SynchronousPtr(std::make_unique<Average>(options, world, std::move(local), std::move(warm)));
 }
 
 }  // namespace freshet::strategy

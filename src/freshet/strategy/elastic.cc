@@ -1,6 +1,7 @@
 #include "strategy/elastic.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -36,10 +37,9 @@ void Put(std::string& out, const T* values, std::size_t count) {
 }  // namespace
 
 Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticGroup& group, const Learner& learner) {
-  if (options.strategy.kind != "allreduce" || options.strategy.codec != "none" || options.strategy.factors ||
-      !options.strategy.whole)
-    return Error{Code::kInvalid, Str("workers may come and go only with ", Option("strategy"), " allreduce, ",
-                                     Option("codec"), " none and ", Option("split"), " rows")};
+  if (options.strategy.codec != "none" || options.strategy.factors || !options.strategy.whole)
+    return Error{Code::kInvalid,
+                 Str("workers may come and go only with ", Option("codec"), " none and ", Option("split"), " rows")};
   const bool comes = options.comes;
   std::unique_ptr<Elastic> elastic(new Elastic(std::move(options), group, learner));
   if (comes) return elastic;
@@ -49,13 +49,36 @@ Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticG
   return elastic;
 }
 
-Result<void> Elastic::MakeInner() {
+// What this member remembers for itself goes on with the next.
+void Elastic::EndInner() {
+  if (inner_ == nullptr) return;
+  Add(before_, inner_->times());
+  carried_ = SaveInner();
   inner_ = nullptr;
+  collectives_ = nullptr;
+}
+
+std::string Elastic::SaveInner() const {
+  std::vector<data::Tensor> tensors;
+  inner_->Save(tensors);
+  if (tensors.empty()) return "";
+  base::StringFile file;
+  CHECK(data::WriteTensors(file, tensors, {}).ok());
+  return std::move(file.text);
+}
+
+Result<void> Elastic::LoadInner(std::string state) {
+  if (state.empty()) return {};
+  return inner_->Load(TRY(data::TensorFile::Parse(std::move(state), "what a worker remembers")));
+}
+
+Result<void> Elastic::MakeInner() {
   collectives_ = std::make_unique<fabric::Collectives>(group_.fabric(), options_.how);
   StrategyOptions options = options_.strategy;
-  options.undo = true;
-  inner_ = TRY(MakeInnerAllReduce(options, {*collectives_, learner_.model, learner_.parameters, learner_.optimizer,
-                                            learner_.memory, learner_.clock, learner_.trace}));
+  options.undo = options.uneven = true;
+  inner_ = TRY(Synchronous::Make(options, {*collectives_, learner_.model, learner_.parameters, learner_.optimizer,
+                                           learner_.memory, learner_.clock, learner_.trace, learner_.at}));
+  TRY(LoadInner(carried_));
   inner_->Ask(ask_stop_, ask_save_);
   inner_->SetProgress(progress_);
   return {};
@@ -75,7 +98,7 @@ void Elastic::SetProgress(double progress) {
 
 StepTimes Elastic::times() const {
   StepTimes times = before_;
-  Add(times, inner_->times());
+  if (inner_ != nullptr) Add(times, inner_->times());
   return times;
 }
 
@@ -95,33 +118,37 @@ Result<std::optional<double>> Elastic::Step(const data::Batch& piece, const data
            .save = inner_->save_agreed() ? 1u : 0u,
            .admit = inner_->admission_agreed() ? 1u : 0u};
   agreed_in_ = group_.roster().generation;
+  TRY(At("step.done"));
   return loss;
 }
 
 Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Batch& mine, std::span<float> scores) {
   double loss = 0;
+  gives_ = true;  // the step was taken back
   // What others have done is in place of what this one would have: of its rows it then knows only the loss.
-  const bool done = TRY(Regroup(why, false, [&] {
+  const auto regrouped = Regroup(why, Admits::kWhenTooFew, [&] {
     model::Workspace workspace;
     workspace.threads = options_.strategy.threads;
     learner_.model.Predict(learner_.parameters, mine, workspace, scores);
     loss = learner_.model.LossOf(learner_.parameters, mine, workspace, scores);
-  }));
+  });
+  gives_ = false;
+  const bool done = TRY(regrouped);
   return done && last_.updated != 0 ? std::optional<double>(loss) : std::nullopt;  // else they agreed to stop
 }
 
 // Those who were behind have regrouped since they would have agreed, and so have those who agreed. All leave the step
 // before anybody leaves the group.
-Result<void> Elastic::Admit(const Give& give) {
+Result<void> Elastic::Admit() {
   last_.admit = 0;
   const auto still = [&] { return agreed_in_ == group_.roster().generation; };
-  give_ = &give;
+  gives_ = true;
   Result<void> done = still() ? Barrier() : Result<void>();
   if (done.ok() && still()) {
-    const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, true, {});
+    const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, Admits::kAll, {});
     if (!regrouped.ok()) done = regrouped.error();
   }
-  give_ = nullptr;
+  gives_ = false;
   return done;
 }
 
@@ -134,9 +161,8 @@ Result<std::string> Elastic::Take() {
       return Error{Code::kPeerLost, "the group changed before it could hand anything over; start this worker again"};
     if (level.ok()) return std::exchange(kept_, {});
     if (!OfMembers(level.error())) return level.error();
-    inner_ = nullptr;
-    collectives_ = nullptr;
-    TRY(group_.Regroup(met_, 0, false));
+    EndInner();
+    TRY(group_.Regroup(met_, 0, Admits::kNobody));
   }
 }
 
@@ -147,7 +173,7 @@ Result<void> Elastic::Together(const std::function<Result<void>(fabric::Collecti
       Met();
       return {};
     }
-    if (TRY(Regroup(met.error(), false, {}))) return {};
+    if (TRY(Regroup(met.error(), Admits::kNobody, {}))) return {};
   }
 }
 
@@ -177,19 +203,20 @@ Result<void> Elastic::Settle() {
   });
 }
 
-Result<bool> Elastic::Regroup(const Error& why, bool admits, const std::function<void()>& before) {
+Result<bool> Elastic::Regroup(const Error& why, Admits admits, const std::function<void()>& before) {
   if (!OfMembers(why)) return why;
   const std::uint64_t met = met_;
-  for (bool in_order = admits;; in_order = false) {
+  for (bool in_order = admits == Admits::kAll;; in_order = false) {
     const fabric::Roster last = group_.roster();
-    if (inner_ != nullptr) Add(before_, inner_->times());
-    inner_ = nullptr;
-    collectives_ = nullptr;
+    EndInner();
+    TRY(At("regroup.begin"));
     TRY(group_.Regroup(met_, 0, admits, in_order));
     ++losses_;
+    TRY(At("regroup.decided"));
     TRY(MakeInner());
     const auto level = Level(before);
-    Tell(last, level.ok() && met_ == met && !admits);
+    TRY(At("regroup.levelled"));
+    Tell(last, level.ok() && met_ == met && admits != Admits::kAll);
     if (level.ok()) return met_ != met;
     if (!OfMembers(level.error())) return level.error();
   }
@@ -247,15 +274,21 @@ Result<void> Elastic::ShareOutcome(int from, bool behind, const std::function<vo
   std::vector<double> sums = sums_;
   sums.resize(outcome.sums);
   TRY(collectives_->Broadcast(std::as_writable_bytes(std::span(sums)), from));
-  std::string state;
+  std::string state, inner;
   if (outcome.updated != 0) {
-    if (collectives_->fabric().rank() == from) state = EncodeState();
+    if (collectives_->fabric().rank() == from) {
+      state = EncodeState();
+      inner = SaveInner();
+    }
     TRY(Broadcast(*collectives_, state, from));
+    TRY(Broadcast(*collectives_, inner, from));
   }
+  TRY(At("regroup.shared"));
   if (!behind) return {};
   if (outcome.updated != 0) {
     if (before) before();
     TRY(AdoptState(state));
+    TRY(LoadInner(std::move(inner)));
   }
   sums_ = std::move(sums);
   last_ = outcome;
@@ -270,8 +303,10 @@ Result<void> Elastic::HandOver(int from) {
   if (collectives_->fabric().rank() == from) {
     if (!kept_.empty())
       given = kept_;
-    else if (give_ != nullptr)
-      given = Str(options_.how.table.ToText(), "\n", TRY((*give_)()));
+    else if (gives_ && give_) {
+      const std::string inner = SaveInner();
+      given = Str(options_.how.table.ToText(), "\n", inner.size(), "\n", inner, TRY(give_()));
+    }
   }
   TRY(Broadcast(*collectives_, given, from));
   if (met_ != 0) {
@@ -280,9 +315,14 @@ Result<void> Elastic::HandOver(int from) {
   }
   const std::size_t end = given.find('\n');
   if (end == std::string::npos) return {};  // there is nobody who stands between two steps
+  const std::size_t behind = given.find('\n', end + 1);
+  const std::size_t inner = std::strtoull(given.c_str() + end, nullptr, 10);
+  if (behind == std::string::npos || given.size() - behind - 1 < inner)
+    return Error{Code::kCorrupt, "what the others hand over is damaged"};
   if (end > 0) options_.how.table = TRY(fabric::AlgorithmTable::FromText(std::string_view(given).substr(0, end)));
   collectives_->SetTable(fabric::Collectives(collectives_->fabric(), options_.how).table());
-  kept_ = given.substr(end + 1);
+  TRY(LoadInner(given.substr(behind + 1, inner)));
+  kept_ = given.substr(behind + 1 + inner);
   return {};
 }
 

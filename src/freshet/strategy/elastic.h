@@ -27,8 +27,8 @@ struct GroupChange {
   std::string ToText() const;
 };
 
-// All-reduce in a group that outlives its members: when one is lost, the others go on with the step they were in, and
-// nothing of the model is lost, since all have the same. Every time members meet (a step, a sum, a barrier) is counted:
+// Steps in a group that outlives its members: when one is lost, the others make the step anew that they were in (of
+// averages, all since the last), and nothing of the model is lost, since all have the same. Every time members meet (a step, a sum, a barrier) is counted:
 // after a loss those who had not finished a meeting that others had get what came of it, and no one does anything twice.
 // Who comes is let in between two steps, and given all that the others have.
 //
@@ -47,8 +47,8 @@ class Elastic final : public Strategy {
   // Begins in the group, but for who comes. kInvalid for options under which members remember what others do not.
   static Result<std::unique_ptr<Elastic>> Make(Options options, fabric::ElasticGroup& group, const Learner& learner);
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
+  int rank() const override { return group_.rank(); }
+  int size() const override { return static_cast<int>(group_.roster().seats.size()); }
   bool interchangeable() const override { return true; }
   bool changes() const override { return true; }
 
@@ -64,7 +64,9 @@ class Elastic final : public Strategy {
   bool save_agreed() const override { return last_.save != 0; }
   void Forget() override { last_.stop = last_.save = 0; }
   bool admission_agreed() const override { return last_.admit != 0; }
-  Result<void> Admit(const Give& give) override;
+  void SetGive(Give give) override { give_ = std::move(give); }
+  Result<void> Admit() override;
+  bool left_alone() const override { return group_.too_few(); }
   bool comes() const override { return met_ == 0; }
   Result<std::string> Take() override;
   void SetProgress(double progress) override;
@@ -77,7 +79,7 @@ class Elastic final : public Strategy {
 
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { inner_->CountRead(time); }
-  std::string algorithms() const override { return inner_->algorithms(); }
+  std::string algorithms() const override { return inner_ == nullptr ? "" : inner_->algorithms(); }
 
   std::uint64_t losses() const { return losses_; }  // how often it went on in another generation
 
@@ -91,10 +93,15 @@ class Elastic final : public Strategy {
       : options_(std::move(options)), group_(group), learner_(learner) {}
 
   Result<void> MakeInner();
+  void EndInner();
+  std::string SaveInner() const;
+  Result<void> LoadInner(std::string state);
+  Result<void> At(std::string_view place) const { return learner_.at ? learner_.at(place) : Result<void>(); }
   void Met();
   // Goes on with others, in another generation. True: they had finished the meeting in which this member was, and it has
   // what came of that. `before` is called before that replaces what it has.
-  Result<bool> Regroup(const Error& why, bool admits, const std::function<void()>& before);
+  using Admits = fabric::Membership::Admits;
+  Result<bool> Regroup(const Error& why, Admits admits, const std::function<void()>& before);
   // All have the same again, in a generation that has just begun.
   Result<void> Level(const std::function<void()>& before);
   Result<void> ShareOutcome(int from, bool behind, const std::function<void()>& before);
@@ -108,13 +115,15 @@ class Elastic final : public Strategy {
   const Learner learner_;
   std::unique_ptr<fabric::Collectives> collectives_;
   SynchronousPtr inner_;                // of this generation
+  std::string carried_;                 // what that of the last remembered
   std::uint64_t met_ = 0, losses_ = 0;  // 0 met: it has nothing yet
   Outcome last_;
   std::vector<double> sums_;
   bool ask_stop_ = false, ask_save_ = false;
   std::uint64_t agreed_in_ = 0;  // the generation that agreed to let somebody in
-  const Give* give_ = nullptr;   // while this member stands between two steps
-  std::string kept_;             // what was given, until all have met again
+  Give give_;
+  bool gives_ = false;  // this member stands between two steps
+  std::string kept_;    // what was given, until all have met again
   double progress_ = 0;
   base::Clock::Duration met_at_{0};
   StepTimes before_;  // of earlier generations

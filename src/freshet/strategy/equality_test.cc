@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/option.h"
 #include "strategy/worlds_testing.h"
 
 namespace freshet::strategy {
@@ -44,6 +45,43 @@ TEST_P(EveryTask, TheSameRunTwiceGivesTheSameBytes) {
     EXPECT_EQ(once.weights, again.weights);
     for (const auto& weights : once.weights) EXPECT_EQ(weights, once.weights[0]);
   }
+}
+
+TEST_P(EveryTask, ExactSumsMakeTheSameBytesWhateverTheNumberOfWorkers) {
+  Task task = MakeTask(GetParam(), 2000, 6);
+  task.optimizer.kind = "adagrad";
+  StrategyOptions options = Options("allreduce", 37);  // blocks of two rows and of three
+  options.exact = true;
+  const auto alone = Train(task, 1, options, 30);
+  EXPECT_LE(Distance(alone.weights[0], Train(task, 1, Options("allreduce", 37), 30).weights[0]), 1e-4);
+  for (const int workers : {2, 3, 5, 8, 16}) {
+    SCOPED_TRACE(Str(workers, " workers"));
+    const auto together = Train(task, workers, options, 30);
+    for (const auto& weights : together.weights) EXPECT_EQ(weights, alone.weights[0]);
+  }
+}
+
+TEST(Exact, SaysWhatItDoesNotGoWith) {
+  const Task task = MakeTask("linear", 100, 7);
+  const auto refused = [&](const std::function<void(StrategyOptions&)>& change) {
+    StrategyOptions options = Options("allreduce");
+    options.exact = true;
+    change(options);
+    std::string text;
+    fabric::RunMembers(2, [&](fabric::Fabric& fabric) {
+      TestLearner learner(task);
+      fabric::Collectives collectives(fabric);
+      const auto made = Strategy::Make(options, learner.World(collectives));
+      if (fabric.rank() == 0) text = made.ok() ? "" : ShowOptions(made.error().text, "");
+    });
+    return text;
+  };
+  EXPECT_EQ(refused([](StrategyOptions&) {}), "");
+  EXPECT_EQ(refused([](StrategyOptions& o) { o.codec = "int8"; }), "exact does not go with codec int8");
+  EXPECT_EQ(refused([](StrategyOptions& o) { o.exact_blocks = 1; }),
+            "exact-blocks: found 1, expected a power of two, at least as many as workers (2)");
+  EXPECT_EQ(refused([](StrategyOptions& o) { o.exact_blocks = 6; }),
+            "exact-blocks: found 6, expected a power of two, at least as many as workers (2)");
 }
 
 TEST_P(EveryTask, TopologiesAgree) {

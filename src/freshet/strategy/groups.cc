@@ -53,7 +53,9 @@ class Groups final : public Synchronous {
     if (LooksTogether()) TRY(Observe(piece));
     const double loss = TRY(InParts(*inside_, piece, mine, scores));
     apart_ = true;
+    TRY(At("step.computed"));
     TRY(Settle());
+    TRY(At("step.exchanged"));
     return loss;
   }
 
@@ -71,21 +73,27 @@ class Groups final : public Synchronous {
 
 }  // namespace
 
-Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world) {
+Result<SynchronousPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world) {
   fabric::Fabric& all = world.collectives.fabric();
-  if (all.size() % options.group != 0)
+  if (all.size() % options.group != 0 && !options.uneven)
     return Error{Code::kInvalid, Str(Option("group"), " ", options.group, " does not divide ", all.size(), " workers")};
+  const int groups = (all.size() + options.group - 1) / options.group;
+  const auto begin = [&](int group) {
+    return static_cast<int>(fabric::ChunkBegin(static_cast<std::size_t>(all.size()), group, groups));
+  };
+  int mine = 0;
+  while (begin(mine + 1) <= all.rank()) ++mine;
   std::vector<int> ranks;
-  for (int i = 0; i < options.group; ++i) ranks.push_back(all.rank() / options.group * options.group + i);
+  for (int rank = begin(mine); rank < begin(mine + 1); ++rank) ranks.push_back(rank);
   auto members = std::make_unique<fabric::Subset>(all, ranks, fabric::Tag{1} << 48);
   fabric::Collectives::Options how = world.collectives.options();
   if (how.algorithm == fabric::Algorithm::kNative) how.algorithm = fabric::Algorithm::kAuto;  // of all members alone
   how.table = {};                                                                             // likewise
   auto collectives = std::make_unique<fabric::Collectives>(*members, how);
   const Strategy::World inner{*collectives, world.model, world.parameters, world.optimizer,
-                              world.memory, world.clock, world.trace};
-  SynchronousPtr inside = TRY(MakeInnerAllReduce(options, inner));
-  return StrategyPtr(
+                              world.memory, world.clock, world.trace};  // its places are those of all
+  SynchronousPtr inside = TRY(MakeAllReduce(options, inner));
+  return SynchronousPtr(
       std::make_unique<Groups>(options, world, std::move(members), std::move(collectives), std::move(inside)));
 }
 

@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include "base/option.h"
+#include "strategy/synchronous.h"
 
 namespace freshet::strategy {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 // The registry: one line for each way of meeting, which has one file of its own.
 struct Entry {
   std::string_view name;
-  Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
+  Result<SynchronousPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
 constexpr Entry kRegistry[] = {{"allreduce", MakeAllReduce}, {"average", MakeAverage}, {"groups", MakeGroups}};
 
@@ -21,6 +22,10 @@ std::vector<std::string> Strategy::Kinds() {
 }
 
 Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
+  return StrategyPtr(TRY(Synchronous::Make(options, world)));
+}
+
+Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const World& world) {
   const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
   if (options.batch < workers)
     return Error{Code::kInvalid, Str(Option("batch"), " ", options.batch, " has no row for some of ", workers,
@@ -28,6 +33,9 @@ Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& 
   if (options.every == 0 || options.accumulate == 0 || options.group < 1 || options.power_rank < 1)
     return Error{Code::kInvalid, Str(Option("every"), ", ", Option("accumulate"), ", ", Option("group"), " and ",
                                      Option("power-rank"), " must be at least 1")};
+  if (options.exact && options.kind != "allreduce")
+    return Error{Code::kInvalid, Str(Option("exact"), " is for ", Option("strategy"), " allreduce; what ", options.kind,
+                                     " makes depends on how many workers there are")};
   for (const Entry& entry : kRegistry)
     if (entry.name == options.kind) return entry.make(options, world);
   return Error{Code::kInvalid, Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};

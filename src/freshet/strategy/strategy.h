@@ -34,6 +34,8 @@ struct StrategyOptions {
   std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of at most about this size
   std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
   std::string batch_norm = "together";  // its means and variances: of all workers' rows together, or local
+  bool exact = false;     // all-reduce: sums by blocks of rows, so that their bits do not depend on who is there
+  int exact_blocks = 16;  // of an update's rows; a power of two, at least as many as workers
 
   // average, groups
   std::uint64_t every = 16;      // updates a worker makes alone between two averages
@@ -41,6 +43,7 @@ struct StrategyOptions {
   double block_momentum = 0;     // of the averages' own movement
   std::uint64_t warm_start = 0;  // updates by plain all-reduce before averaging or compression begins
   int group = 2;                 // workers of a group, which all-reduce among themselves
+  bool uneven = false;           // groups may be smaller where their size does not divide the workers; else an error
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
@@ -65,6 +68,8 @@ struct Learner {
   optimize::Memory& memory;
   const base::Clock& clock;
   base::Trace* trace = nullptr;
+  // Told where a step is (step.begin, step.agreed, step.computed, step.exchanged; regroup.…), which then may fail.
+  std::function<Result<void>(std::string_view place)> at = {};
 };
 
 // How one member of a training makes its steps: what a trainer asks of any way of working together, or alone
@@ -84,8 +89,9 @@ class Strategy {
     optimize::Memory& memory;
     const base::Clock& clock;
     base::Trace* trace = nullptr;
+    std::function<Result<void>(std::string_view place)> at = {};  // as Learner's
 
-    Learner learner() const { return {model, parameters, optimizer, memory, clock, trace}; }
+    Learner learner() const { return {model, parameters, optimizer, memory, clock, trace, at}; }
   };
   static Result<std::unique_ptr<Strategy>> Make(const StrategyOptions& options, const World& world);
   static std::vector<std::string> Kinds();
@@ -137,13 +143,13 @@ class Strategy {
   virtual bool save_agreed() const = 0;
   virtual void Forget() = 0;  // what was agreed on
   // Somebody wants in, all have agreed on it with a step, and call Admit: one of them gives what it takes to go on from
-  // here, which who comes Takes before its first step.
+  // here, which who comes Takes before its first step. It may be asked to do so in Recover, too.
   using Give = std::function<Result<std::string>()>;
+  virtual void SetGive(Give give) { (void)give; }
   virtual bool admission_agreed() const { return false; }
-  virtual Result<void> Admit(const Give& give) {
-    (void)give;
-    return {};
-  }
+  virtual Result<void> Admit() { return {}; }
+  // It failed since all others have ended, but for too few to go on with: nobody else will keep what there is.
+  virtual bool left_alone() const { return false; }
   virtual bool comes() const { return false; }  // this member is the one, and has nothing yet
   virtual Result<std::string> Take() { return std::string(); }
   virtual void SetProgress(double progress) = 0;
@@ -167,8 +173,5 @@ class Strategy {
 };
 
 using StrategyPtr = std::unique_ptr<Strategy>;
-Result<StrategyPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world);
-Result<StrategyPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world);
-Result<StrategyPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world);
 
 }  // namespace freshet::strategy

@@ -167,7 +167,9 @@ Result<std::optional<double>> Synchronous::Step(const data::Batch& piece, const 
                                                 std::span<float> scores) {
   step_ = world_.optimizer.step();
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = step_});
+  TRY(At("step.begin"));
   const double weight = TRY(Agree(mine));
+  TRY(At("step.agreed"));
   if (stop_agreed_) return std::optional<double>();
   if (everyone_dry_) return std::optional<double>(0.0);
   const fabric::Fabric& fabric = world_.collectives.fabric();

@@ -15,6 +15,8 @@ namespace freshet::strategy {
 // at the beginning of each on what everybody must know. Derived classes say what an update is.
 class Synchronous : public Strategy {
  public:
+  // By the name of its kind.
+  static Result<std::unique_ptr<Synchronous>> Make(const StrategyOptions& options, const World& world);
   int rank() const override { return world_.collectives.fabric().rank(); }
   int size() const override { return world_.collectives.fabric().size(); }
   bool reads_all() const override { return options_.whole; }
@@ -64,6 +66,8 @@ class Synchronous : public Strategy {
   void WillObserve() { observes_ = true; }
   Result<void> Observe(const data::Batch& piece);
 
+  // A place in a step where it may be made to fail.
+  Result<void> At(std::string_view place) const { return world_.at ? world_.at(place) : Result<void>(); }
   // Adds a part of a step to the times, and to the trace when there is one.
   void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
              base::Trace::Details details = {});
@@ -105,7 +109,10 @@ class Synchronous : public Strategy {
 };
 
 using SynchronousPtr = std::unique_ptr<Synchronous>;
-// All-reduce as a part of another strategy.
-Result<SynchronousPtr> MakeInnerAllReduce(const StrategyOptions& options, const Strategy::World& world);
+Result<SynchronousPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world);
+Result<SynchronousPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world);
+Result<SynchronousPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world);
+// All-reduce with sums whose bits do not depend on the number of workers (StrategyOptions::exact).
+Result<SynchronousPtr> MakeExact(const StrategyOptions& options, const Strategy::World& world);
 
 }  // namespace freshet::strategy

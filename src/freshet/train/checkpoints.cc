@@ -55,6 +55,12 @@ Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& ea
   return {};
 }
 
+Result<void> Checkpoints::SaveAlone(const Standing& standing, const EarlyStopping& early) const {
+  return base::WriteAtomic(env_.files, options_.path, [&](base::OutputFile& file) {
+    return Write(file, standing, early, standing.seen.Save(), standing.rows);
+  });
+}
+
 // Sums of all workers over this epoch so far: the evaluation's, and rows.
 Result<std::vector<double>> Checkpoints::CountTogether(const Standing& standing) const {
   std::vector<double> mine = standing.seen.Save();

@@ -45,6 +45,8 @@ class Checkpoints {
 
   // Replaces the checkpoint that is there. `source` is what the workers read their parts of.
   Result<void> Save(const Standing& standing, const EarlyStopping& early, const data::RowSource& source) const;
+  // By one who is left alone: nobody is met.
+  Result<void> SaveAlone(const Standing& standing, const EarlyStopping& early) const;
   // False when there is none. Takes away what earlier runs left beside it.
   Result<bool> Load(Standing& standing, EarlyStopping& early) const;
 

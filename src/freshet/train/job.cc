@@ -136,6 +136,9 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   }
   auto source = TRY(OpenAndSettle(env, start, around, members));
   start.batch = job.together.batch_per_worker ? job.batch * static_cast<std::uint64_t>(workers) : job.batch;
+  if (const int most = job.together.MostWorkers(workers); around.elastic && start.batch < static_cast<unsigned>(most))
+    return Error{Code::kInvalid, Str(Option("batch"), " ", start.batch, " has no row for some of the ", most,
+                                     " workers that may come (", Option("elastic"), "); give at least ", most)};
   start.whole = job.together.Whole();
   start.fingerprint = Str(Fingerprint(job), "rows of an update = ", start.batch, "\n");
   if (!job.checkpoint.empty() && !own) start.inputs = Account(env.files, job.input.Resolved());

@@ -31,10 +31,7 @@ Result<void> CheckElastic(const Job& job) {
   const auto refuse = [](std::string_view option, std::string_view why) {
     return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
   };
-  const std::string& kind = together.strategy.kind;
   if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
-  if (kind != "allreduce")
-    return refuse("strategy", Str(kind, " workers know what others do not, and that is lost with them"));
   if (together.strategy.codec != "none" || together.strategy.factors)
     return refuse("codec", "what a worker has rounded off and will send later is lost with it");
   if (!together.Whole()) return refuse("split", Str(together.split, ": nobody else has the rows of who is lost"));
@@ -138,8 +135,8 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
 
 std::string Fingerprint(const Job& job) {
   // Workers with inputs of their own each name another.
-  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",        "bad-rows",
-                "cache",      "max-bad-rows",       "workers", "keep-optimizer", "elastic"};
+  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",     "bad-rows", "cache", "max-bad-rows",
+                "workers",    "keep-optimizer",     "elastic", "elastic-wait"};
   if (job.together.own()) free.insert({"data", "label-file"});
   return Without(free, job.Lines());
 }

@@ -43,7 +43,7 @@ void SettleDefaults(Job& job, const data::Description& description, int workers)
   const bool network = learning.IsNetwork();
   if (job.epochs == 0)
     job.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
-  SettleMeeting(job, workers);
+  SettleMeeting(job, job.together.MostWorkers(workers));
   if (network && !shuffle_said) job.shuffle = true;
   if (job.together.scale_rate == "linear" && workers > 1) {
     learning.rate *= workers;

@@ -99,6 +99,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (model->ratings() != nullptr && start.whole) options.rated = &rated;
   if (worker.speaks) options.progress = start.around.progress;
   std::unique_ptr<strategy::Strategy> strategy;
+  const auto at = [&faults = env.faults](std::string_view place) { return faults.Hit(place); };
   strategy::Elastic* elastic = nullptr;
   std::optional<Choice> choice;
   if (worker.group != nullptr) {
@@ -107,8 +108,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     how.strategy.batch = start.batch;
     how.strategy.threads = env.executor.width();
     how.changed = start.around.changed;
-    auto made = TRY(strategy::Elastic::Make(how, *worker.group,
-                                            {*model, parameters, *optimizer, worker.memory, env.clock, worker.trace}));
+    auto made = TRY(strategy::Elastic::Make(
+        how, *worker.group, {*model, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
     elastic = made.get();
     strategy = std::move(made);
     options.strategy = elastic;
@@ -132,7 +133,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
       options.choice = choice->ToText();
     }
     strategy = TRY(strategy::Strategy::Make(
-        how, {*collectives, *model, parameters, *optimizer, worker.memory, env.clock, worker.trace}));
+        how, {*collectives, *model, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
     options.strategy = strategy.get();
     options.own_input = own;
   }

@@ -1,5 +1,6 @@
 #include "train/together.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/option.h"
@@ -15,6 +16,10 @@ void Together::Register(base::Settings& settings) {
       "processes may come and go while they train: who is lost is done without, as long as MIN are left, and who "
       "comes is let in up to MAX (all-reduce of all rows)",
       {.value = "MIN:MAX"});
+  settings.Add(
+      "elastic-wait", &elastic_wait,
+      "elastic: seconds for which fewer than MIN wait for others to come, before they keep a checkpoint and stop",
+      {.value = "S", .least = 0, .most = 86'400});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
   settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
@@ -59,6 +64,13 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("batch-norm", &strategy.batch_norm,
                "statistics of batch norm: of all workers' rows together, or local to each worker",
                {.value = "HOW", .choices = {"together", "local"}});
+  settings.Add(
+      "exact", &strategy.exact,
+      "all-reduce: sums by blocks of rows, so that any number of workers, whoever comes and goes, makes the same "
+      "model, bit for bit");
+  settings.Add("exact-blocks", &strategy.exact_blocks,
+               "exact: blocks of an update's rows; a power of two, at least as many as workers",
+               {.value = "N", .least = 1, .most = 4096});
   settings.Add("every", &strategy.every,
                "average, groups: updates between two averages (if not given, of single rows: 256, factorization 16384)",
                {.value = "N", .least = 1});
@@ -83,6 +95,11 @@ Result<Together::Bounds> Together::ElasticBounds() const {
     return Error{Code::kInvalid, Str(Option("elastic"), ": found ", Quoted(elastic),
                                      ", expected MIN:MAX, the numbers of workers between which it may go on, as 2:8")};
   return bounds;
+}
+
+int Together::MostWorkers(int begin) const {
+  const auto bounds = elastic.empty() ? Result<Bounds>(Bounds{.most = begin}) : ElasticBounds();
+  return bounds.ok() ? std::max(bounds.value().most, begin) : begin;
 }
 
 Result<fabric::Collectives::Options> Together::Collectives() const {

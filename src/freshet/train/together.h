@@ -15,6 +15,7 @@ struct Together {
   bool batch_per_worker = false;       // a batch is of each worker, not of all together
   std::string scale_rate = "none";     // linear: the rate times the number of workers, reached by a warm-up
   std::string elastic;                 // MIN:MAX processes, that may come and go while they train; empty: they may not
+  double elastic_wait = 0;             // seconds for which too few wait for others to come, before they stop
   std::string split = "auto";          // how rows are shared out: rows, bytes, own
   std::string topology = "auto";       // how sums travel
   bool calibrate = false;              // topology auto: by measurements, not a fixed table
@@ -35,6 +36,8 @@ struct Together {
     int least = 1, most = 1;
   };
   Result<Bounds> ElasticBounds() const;  // kInvalid for what is no MIN:MAX
+  // Of those who begin: or so many as may come, where they may.
+  int MostWorkers(int begin) const;
   // kInvalid for a topology and a table that contradict each other.
   Result<fabric::Collectives::Options> Collectives() const;
 };

@@ -131,6 +131,7 @@ Result<void> Trainer::Resume() {
                                              .common = options_.common,
                                              .choice = options_.choice},
                         Checkpoints::World{model_, parameters_, optimizer_, description_, *strategy_});
+  strategy_->SetGive([&s] { return s.checkpoints->Give(s, s.early); });
   if (strategy_->comes())
     TRY(s.checkpoints->Take(TRY(strategy_->Take()), s, s.early));
   else if (options_.checkpoint_path.empty() || !TRY(s.checkpoints->Load(s, s.early)))

@@ -1,111 +1,14 @@
 // Training in a group that outlives its members, in simulated worlds: whoever dies, the others end with the model that
 // nothing would have disturbed, but for roundings, and all of them with the same.
 
-#include <cmath>
-#include <cstdlib>
-
-#include "fabric/sim/world.h"
-#include "strategy/elastic.h"
-#include "train/bench_testing.h"
+#include "train/elastic_testing.h"
 
 namespace freshet::train {
 namespace {
 
 using namespace std::chrono_literals;
-using fabric::ElasticGroup;
-using fabric::Envelope;
-using fabric::MemberId;
-using fabric::Roster;
-using fabric::Seat;
-using fabric::Testimony;
 using fabric::sim::Fault;
-using fabric::sim::World;
 using Kind = Fault::Kind;
-
-struct Ended {
-  bool ran = false, came = false;
-  BenchOutcome outcome;
-  std::uint64_t losses = 0;
-  base::Clock::Duration at{0};
-};
-
-class ElasticTraining : public testing::Test {
- protected:
-  ElasticTraining() { plan_ = PlanForWorlds(bench_); }
-
-  std::vector<Ended> Train(int size, std::uint64_t seed, std::vector<Fault> faults) {
-    fabric::sim::WorldOptions options{.size = size, .seed = seed, .faults = std::move(faults)};
-    options.fabric.heartbeat = 5ms;
-    options.fabric.heartbeat_misses = 6;
-    World world(options);
-    Roster first{.generation = 1, .seats = {}};
-    for (int rank = 0; rank < size; ++rank)
-      first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0, .checksum = 0});
-    std::map<MemberId, Testimony> kept;
-    world.WhenCrashed([&](World::Member& member) {
-      const MemberId id = static_cast<MemberId>(member.rank()) + 1 + static_cast<MemberId>(member.life()) * 100;
-      const fabric::Proof proof{.id = id, .how = "killed by signal 9", .testimony = kept[id]};
-      for (int rank = 0; rank < size; ++rank)
-        if (rank != member.rank())
-          world.PostTo(member.rank(), rank, Envelope{.to = 0, .message = {}, .proof = proof}.Encode());
-    });
-    std::vector<Ended> ends(static_cast<std::size_t>(size));
-    world.Run([&](World::Member& member) {
-      const bool comes = member.life() > 0;
-      Seat seat = first.seats[static_cast<std::size_t>(member.rank())];
-      seat.id += static_cast<MemberId>(member.life()) * 100;
-      ElasticGroup::Options how;
-      for (const Seat& each : first.seats) how.contacts.push_back(each.address);
-      how.let_in = 1s;
-      how.membership = {.retry = 50ms, .patience = 3s};
-      how.remember = [&](const Testimony& testimony) { kept[seat.id] = testimony; };
-      ElasticGroup group(
-          how, seat, comes ? Roster{} : first, member.post(),
-          [&](const Roster& roster, int) -> Result<std::unique_ptr<fabric::Fabric>> {
-            std::vector<int> ranks;
-            for (const Seat& each : roster.seats) ranks.push_back(std::atoi(each.address.c_str()));
-            return member.Connect(roster.generation, ranks);
-          },
-          member.clock());
-      Ended end;
-      end.ran = true;
-      end.came = comes;
-      strategy::Elastic* elastic = nullptr;
-      Plan plan = plan_;
-      plan.computing = [&] { member.Compute(1ms); };
-      plan.own_strategy = [&](const strategy::Learner& learner) {
-        strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = fabric::Algorithm::kRing}};
-        options.strategy.batch = plan.train.batch;
-        options.comes = comes;
-        auto made = strategy::Elastic::Make(options, group, learner);
-        CHECK(made.ok());
-        elastic = made.value().get();
-        return std::move(made).value();
-      };
-      plan.train.progress = [&](const Progress&) { end.losses = elastic->losses(); };
-      end.outcome = bench_.RunBy(plan, member.DiskOver(bench_.files), member.clock());
-      end.at = member.clock().Now();
-      if (!member.dead()) ends[static_cast<std::size_t>(member.rank())] = std::move(end);
-    });
-    return ends;
-  }
-  void Forget() {
-    for (const std::string& name : bench_.scratch.Names())
-      if (name.starts_with("run.ckpt")) ASSERT_TRUE(bench_.files.Remove(bench_.scratch / name).ok());
-  }
-  static double Distance(const BenchOutcome& a, const BenchOutcome& b) {
-    double apart = 0, size = 0;
-    for (std::size_t block = 0; block < a.weights.size(); ++block)
-      for (std::size_t i = 0; i < a.weights[block].size(); ++i) {
-        apart += std::pow(a.weights[block][i] - b.weights[block][i], 2);
-        size += std::pow(b.weights[block][i], 2);
-      }
-    return std::sqrt(apart / size);
-  }
-
-  Bench bench_;
-  Plan plan_;
-};
 
 TEST_F(ElasticTraining, TheOthersEndWithTheModelThatNothingDisturbed) {
   const auto undisturbed = Train(4, 1, {});
@@ -132,6 +35,30 @@ TEST_F(ElasticTraining, WhoComesBackGoesOnWithTheOthersAndEndsWithTheirModel) {
     EXPECT_LT(Distance(end.outcome, undisturbed[0].outcome), 1e-5);
   }
   EXPECT_EQ(ends[0].losses, 2u);  // one went, and one came
+}
+
+TEST_F(ElasticTraining, ExactSumsEndWithTheBitsOfWhatNothingDisturbed) {
+  plan_.strategy.exact = true;
+  const auto undisturbed = Train(4, 1, {});
+  Forget();
+  const auto by_three = Train(3, 2, {});
+  EXPECT_EQ(by_three[0].outcome.weights, undisturbed[0].outcome.weights);
+  Forget();
+  for (const char* const plan :
+       {"crash rank=0 at=40ms; crash rank=2 at=90ms", "crash rank=1 at=40ms for=20ms",
+        "crash rank=3 at=20ms for=30ms; crash rank=0 at=70ms for=5ms; pause rank=1 at=99ms for=60ms"}) {
+    SCOPED_TRACE(plan);
+    const auto ends = Train(4, 1, fabric::sim::ParseFaults(plan, 4).value());
+    std::size_t ended = 0;
+    for (const Ended& end : ends) {
+      if (!end.ran || !end.outcome.ok()) continue;
+      ++ended;
+      EXPECT_EQ(end.outcome.weights, undisturbed[0].outcome.weights);
+      EXPECT_EQ(end.outcome.report->rows, undisturbed[0].outcome.report->rows);
+    }
+    EXPECT_GE(ended, 2u);
+    Forget();
+  }
 }
 
 TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {

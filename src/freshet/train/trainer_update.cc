@@ -80,7 +80,9 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
       CountRead();
       Ask(s.watch.rows_wanted());
       const auto made = strategy_->Step(piece, mine, s.scores);
-      loss = made.ok() ? made.value() : TRY(strategy_->Recover(made.error(), mine, s.scores));
+      const auto recovered = made.ok() ? made : strategy_->Recover(made.error(), mine, s.scores);
+      if (!recovered.ok()) return KeepWhatThereIs(recovered.error());
+      loss = recovered.value();
       s.watch.WantRows();
       done = made.ok() || loss.has_value() || strategy_->stop_agreed();
     }

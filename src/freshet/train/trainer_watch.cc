@@ -40,7 +40,7 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   }
   if (stop) return Stopped();
   if (strategy_->admission_agreed()) {
-    TRY(strategy_->Admit([&s] { return s.checkpoints->Give(s, s.early); }));
+    TRY(strategy_->Admit());
     s.watch.WantRows();
   }
   return {};
@@ -54,6 +54,19 @@ Result<void> Trainer::SaveCheckpoint() {
   TRY(s.checkpoints->Save(s, s.early, *s.source));
   s.watch.Saved();
   return {};
+}
+
+// Nobody is left to go on with, nor to agree on anything: keeps what there is. Gives back what went wrong.
+Error Trainer::KeepWhatThereIs(Error why) {
+  State& s = *state_;
+  if (options_.checkpoint_path.empty() || !strategy_->left_alone()) return why;
+  ++s.saves;
+  const auto kept = s.checkpoints->SaveAlone(s, s.early);
+  if (kept.ok())
+    why.text += Str("; checkpoint written to ", options_.checkpoint_path);
+  else
+    env_.log.Warn("checkpoint not written", "why", kept.error().text);
+  return why;
 }
 
 // `fraction` is of the whole training.

@@ -48,6 +48,11 @@ int ElasticGroup::rank() const {
   return static_cast<int>(seat - roster.seats.begin());
 }
 
+bool ElasticGroup::too_few() const {
+  const base::Lock lock(mutex_);
+  return membership_.too_few();
+}
+
 bool ElasticGroup::change_wanted() const {
   const base::Lock lock(mutex_);
   return change_wanted_ && membership_.roster().seats.size() < options_.membership.most;
@@ -133,7 +138,7 @@ void ElasticGroup::Dispatch() {
 
 Result<void> ElasticGroup::Begin() { return Settle(); }
 
-Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, bool admits, bool in_order) {
+Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits, bool in_order) {
   {
     const base::Lock lock(mutex_);
     parked_ = true;

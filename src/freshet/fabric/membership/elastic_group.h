@@ -56,7 +56,10 @@ class ElasticGroup {
   bool change_wanted() const;
   // This member is out of its step and has finished `step`, with what has that checksum. Those who want in are let in
   // only if it admits them. In order: nothing has failed, and the others are about to do the same.
-  Result<void> Regroup(std::uint64_t step, std::uint64_t checksum, bool admits = true, bool in_order = false);
+  using Admits = Membership::Admits;
+  Result<void> Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits = Admits::kAll, bool in_order = false);
+  // All others are known to have ended, but for too few to go on with.
+  bool too_few() const;
 
  private:
   void TakeLetters();

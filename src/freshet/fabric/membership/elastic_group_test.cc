@@ -228,7 +228,9 @@ TEST(ElasticGroup, WhateverHappensThoseWhoGoOnHaveTheSame) {
   }
   std::printf("%llu of %llu runs came to their end; %llu members stopped\n", static_cast<unsigned long long>(finished),
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(stopped));
-  if (seeds >= 100) EXPECT_GT(finished, seeds * 7 / 10);
+  if (seeds >= 100) {
+    EXPECT_GT(finished, seeds * 7 / 10);
+  }
 }
 
 }  // namespace

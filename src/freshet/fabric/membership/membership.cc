@@ -58,7 +58,7 @@ bool Membership::Needed() const {
   if (roster().generation == 0 || wanted_) return true;
   for (const Seat& seat : roster().seats)
     if (Missing(seat.id) || leaving_.contains(seat.id)) return true;
-  return admits_ && !joiners_.empty() && roster().seats.size() < options_.most;
+  return admits_ == Admits::kAll && !joiners_.empty() && roster().seats.size() < options_.most;
 }
 
 MembershipMessage Membership::Message(Kind kind) const {
@@ -154,8 +154,10 @@ Roster Membership::Choose() const {
     if (promise != proposal_->promises.end() && !leaving_.contains(seat.id))
       value.seats.push_back(promise->second.seats.at(0));
   }
+  const bool admits =
+      admits_ == Admits::kAll || (admits_ == Admits::kWhenTooFew && value.seats.size() < options_.least);
   for (const auto& [id, seat] : joiners_)
-    if (admits_ && value.seats.size() < options_.most && !proofs_.contains(id) && !value.Has(id))
+    if (admits && value.seats.size() < options_.most && !proofs_.contains(id) && !value.Has(id))
       value.seats.push_back(seat);
   return value;
 }
@@ -205,7 +207,7 @@ void Membership::Decide(const Roster& decided, Duration now) {
   proposal_.reset();
   begun_.reset();
   wanted_ = false;
-  if (admits_once_) admits_ = false;
+  if (admits_once_) admits_ = Admits::kNobody;
   highest_round_ = 0;
   std::erase_if(joiners_, [&](const auto& joiner) { return decided.Has(joiner.first); });
   std::erase_if(proofs_,
@@ -387,9 +389,15 @@ void Membership::OnTime(Duration now) {
     std::size_t there = 0;
     for (const Seat& seat : roster().seats)
       there += seat.id == self_.id || (proposal_ && proposal_->promises.contains(seat.id)) ? 1 : 0;
-    if (proposal_ && Suffice(proposal_->promises) && there < options_.least)
+    if (proposal_ && Suffice(proposal_->promises) && there < options_.least) {
+      if (now < *begun_ + options_.wait) {
+        if (now >= next_try_) Propose(now);
+        return SetWake(now);
+      }
+      too_few_ = true;
       return Stop(Str(there, there == 1 ? " worker is" : " workers are", " left, and at least ", options_.least,
                       " are needed"));
+    }
     return Stop(Str("of ", roster().seats.size(), " workers, ", there,
                     " can be reached: that is not more than half, and of the others it is not proved that they ended"));
   }

@@ -31,6 +31,7 @@ class Membership {
   struct Options {
     Duration retry = std::chrono::milliseconds(200);  // for an answer, before another attempt
     Duration patience = std::chrono::seconds(5);      // for a change to be decided, before this member stops
+    Duration wait = std::chrono::seconds(0);          // or longer, for others to come when too few are left
     std::size_t least = 1, most = 1 << 20;            // members of a group
   };
 
@@ -47,7 +48,8 @@ class Membership {
   void OnTime(Duration now);                                 // at wake() or later
   void SetHave(std::uint64_t step, std::uint64_t checksum);  // what this member has finished
   // Whether it proposes those who want in. Until it is said once it always does, then only for the next generation.
-  void SetAdmits(bool admits) {
+  enum class Admits { kNobody, kWhenTooFew, kAll };
+  void SetAdmits(Admits admits) {
     admits_ = admits;
     admits_once_ = true;
   }
@@ -71,6 +73,7 @@ class Membership {
   const Roster& roster() const { return testimony_.committed; }
   bool changing() const { return begun_.has_value(); }
   bool over() const { return over_; }
+  bool too_few() const { return too_few_; }  // it is over since all others are known to have ended, but for too few
 
  private:
   struct Proposal {
@@ -118,7 +121,8 @@ class Membership {
   std::optional<Duration> begun_;    // a change was needed since then
   Duration next_try_{0};             // of a proposal, or of joining
   Duration wake_ = Duration::max();
-  bool wanted_ = false, over_ = false, admits_ = true, admits_once_ = false;
+  bool wanted_ = false, over_ = false, too_few_ = false, admits_once_ = false;
+  Admits admits_ = Admits::kAll;
   Effects effects_;
 };
 

@@ -460,7 +460,9 @@ TEST(Membership, WhateverHappensEachGenerationIsDecidedOnceAndWhoCanGoesOn) {
   std::printf("injected:%s; %llu runs went on, %llu stopped, %llu generations\n", counts.c_str(),
               static_cast<unsigned long long>(went_on), static_cast<unsigned long long>(all_stopped),
               static_cast<unsigned long long>(generations));
-  if (seeds >= 100) EXPECT_GT(went_on, seeds * 6 / 10);
+  if (seeds >= 100) {
+    EXPECT_GT(went_on, seeds * 6 / 10);
+  }
 }
 
 }  // namespace

@@ -217,6 +217,13 @@ World::Member::Member(World& world, int rank, int life)
           },
           world.fibers_) {}
 
+void World::Member::Crash(base::Clock::Duration back) {
+  if (back != Fault::kForEver)
+    world_.fibers_.At(world_.fibers_.Now() + back, [&world = world_, rank = rank_] { world.Restart(rank); });
+  world_.Crash(rank_, false);
+  clock_.Sleep(std::chrono::nanoseconds(1));  // it comes to itself when all others have ended
+}
+
 std::unique_ptr<Fabric> World::Member::Connect() { return Connect(world_.options_.fabric.generation); }
 
 std::unique_ptr<Fabric> World::Member::Connect(std::uint64_t generation, const std::vector<int>& ranks) {
@@ -226,6 +233,9 @@ std::unique_ptr<Fabric> World::Member::Connect(std::uint64_t generation, const s
   if (ranks.empty()) return std::make_unique<SimFabric>(network, rank_, options, clock_);
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   CHECK(place != ranks.end());
+  options.hosts.clear();
+  if (!world_.options_.fabric.hosts.empty())
+    for (const int rank : ranks) options.hosts.push_back(world_.options_.fabric.hosts[static_cast<std::size_t>(rank)]);
   world_.some_wires_.push_back(std::make_unique<SomeWires>(network, ranks));
   return std::make_unique<SimFabric>(*world_.some_wires_.back(), static_cast<int>(place - ranks.begin()), options,
                                      clock_);

@@ -96,6 +96,8 @@ class World::Member {
   void Compute(base::Clock::Duration time) {
     clock_.Sleep(std::chrono::duration_cast<base::Clock::Duration>(time * slowness_));
   }
+  // Dies on the spot, as by a fault of the plan, and is perhaps started again after a while.
+  void Crash(base::Clock::Duration back = Fault::kForEver);
   bool dead() const { return dead_; }
   Post& post() { return post_; }
 

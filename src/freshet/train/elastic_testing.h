@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "fabric/sim/world.h"
+#include "strategy/elastic.h"
+#include "train/bench_testing.h"
+
+namespace freshet::train {
+
+// Training in a group that outlives its members, in a simulated world.
+class ElasticTraining : public testing::Test {
+ protected:
+  using World = fabric::sim::World;
+  using Fault = fabric::sim::Fault;
+
+  struct Ended {
+    bool ran = false, came = false;
+    BenchOutcome outcome;
+    std::uint64_t losses = 0;
+    base::Clock::Duration at{0};
+  };
+  struct Run {
+    int size = 4;
+    std::uint64_t seed = 1;
+    std::vector<Fault> faults = {};
+    fabric::Algorithm algorithm = fabric::Algorithm::kRing;
+    std::vector<std::string> hosts = {};  // by rank
+    // Told where each member is: in its steps, in a change of the group, in what it says about the next (vote.promised,
+    // vote.accepted, vote.committed).
+    std::function<void(World::Member& member, std::string_view place)> at = {};
+  };
+
+  ElasticTraining() { plan_ = PlanForWorlds(bench_); }
+
+  std::vector<Ended> Train(int size, std::uint64_t seed, std::vector<Fault> faults) {
+    return Train(Run{.size = size, .seed = seed, .faults = std::move(faults)});
+  }
+  std::vector<Ended> Train(const Run& run) {
+    using namespace std::chrono_literals;
+    using fabric::MemberId;
+    using fabric::Roster;
+    using fabric::Seat;
+    const int size = run.size;
+    fabric::sim::WorldOptions options{.size = size, .seed = run.seed, .faults = run.faults};
+    options.fabric.heartbeat = 5ms;
+    options.fabric.heartbeat_misses = 6;
+    options.fabric.hosts = run.hosts;
+    World world(options);
+    Roster first{.generation = 1, .seats = {}};
+    for (int rank = 0; rank < size; ++rank)
+      first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0, .checksum = 0});
+    std::map<MemberId, fabric::Testimony> kept;
+    world.WhenCrashed([&](World::Member& member) {
+      const MemberId id = static_cast<MemberId>(member.rank()) + 1 + static_cast<MemberId>(member.life()) * 100;
+      const fabric::Proof proof{.id = id, .how = "killed by signal 9", .testimony = kept[id]};
+      for (int rank = 0; rank < size; ++rank)
+        if (rank != member.rank())
+          world.PostTo(member.rank(), rank, fabric::Envelope{.to = 0, .message = {}, .proof = proof}.Encode());
+    });
+    std::vector<Ended> ends(static_cast<std::size_t>(size));
+    world.Run([&](World::Member& member) {
+      const bool comes = member.life() > 0;
+      Seat seat = first.seats[static_cast<std::size_t>(member.rank())];
+      seat.id += static_cast<MemberId>(member.life()) * 100;
+      fabric::ElasticGroup::Options how;
+      for (const Seat& each : first.seats) how.contacts.push_back(each.address);
+      how.let_in = 1s;
+      how.membership = {.retry = 50ms, .patience = 3s};
+      how.remember = [&](const fabric::Testimony& testimony) {
+        kept[seat.id] = testimony;
+        if (!run.at) return;
+        const fabric::Vote& vote = testimony.next;
+        run.at(member, vote.accepted.round > 0   ? "vote.accepted"
+                       : vote.promised.round > 0 ? "vote.promised"
+                                                 : "vote.committed");
+      };
+      fabric::ElasticGroup group(
+          how, seat, comes ? Roster{} : first, member.post(),
+          [&](const Roster& roster, int) -> Result<std::unique_ptr<fabric::Fabric>> {
+            std::vector<int> ranks;
+            for (const Seat& each : roster.seats) ranks.push_back(std::atoi(each.address.c_str()));
+            return member.Connect(roster.generation, ranks);
+          },
+          member.clock());
+      Ended end;
+      end.ran = true;
+      end.came = comes;
+      strategy::Elastic* elastic = nullptr;
+      Plan plan = plan_;
+      plan.computing = [&] { member.Compute(1ms); };
+      plan.own_strategy = [&](strategy::Learner learner) {
+        strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = run.algorithm}};
+        options.strategy.batch = plan.train.batch;
+        options.comes = comes;
+        learner.at = [&](std::string_view place) -> Result<void> {
+          if (run.at) run.at(member, place);
+          return {};
+        };
+        auto made = strategy::Elastic::Make(options, group, learner);
+        CHECK(made.ok());
+        elastic = made.value().get();
+        return std::move(made).value();
+      };
+      plan.train.progress = [&](const Progress&) { end.losses = elastic->losses(); };
+      end.outcome = bench_.RunBy(plan, member.DiskOver(bench_.files), member.clock());
+      end.at = member.clock().Now();
+      if (!member.dead()) ends[static_cast<std::size_t>(member.rank())] = std::move(end);
+    });
+    return ends;
+  }
+  void Forget() {
+    for (const std::string& name : bench_.scratch.Names())
+      if (name.starts_with("run.ckpt")) ASSERT_TRUE(bench_.files.Remove(bench_.scratch / name).ok());
+  }
+  static double Distance(const BenchOutcome& a, const BenchOutcome& b) {
+    double apart = 0, size = 0;
+    for (std::size_t block = 0; block < a.weights.size(); ++block)
+      for (std::size_t i = 0; i < a.weights[block].size(); ++i) {
+        apart += std::pow(a.weights[block][i] - b.weights[block][i], 2);
+        size += std::pow(b.weights[block][i], 2);
+      }
+    return std::sqrt(apart / size);
+  }
+
+  Bench bench_;
+  Plan plan_;
+};
+
+}  // namespace freshet::train
