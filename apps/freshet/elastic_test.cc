@@ -141,11 +141,8 @@ TEST_F(ElasticTest, AStrangerSeesNothingAndWhoKnowsTheJobSeesItsWorkersAndJoinsT
 }
 
 TEST_F(ElasticTest, RefusesWhatItCannotKeep) {
-  for (const Arguments& flags : std::vector<Arguments>{{"--strategy", "average"},
-                                                       {"--codec", "int8"},
-                                                       {"--split", "bytes"},
-                                                       {"--cache", "rows"},
-                                                       {"--trace", "t.json"}}) {
+  for (const Arguments& flags :
+       std::vector<Arguments>{{"--codec", "int8"}, {"--split", "bytes"}, {"--cache", "rows"}, {"--trace", "t.json"}}) {
     const Finished refused = Run(Train({"-n", "2", "--elastic", "1:2"}, flags));
     EXPECT_EQ(refused.code, 2) << flags[0];
     EXPECT_NE(refused.err.find(Str("--elastic does not go with ", flags[0])), std::string::npos) << refused.err;
