@@ -8,6 +8,8 @@
 namespace freshet::base {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string TrackName(std::uint32_t track) {
   if (track == Trace::kTraining) return "training";
   if (track == Trace::kFabric) return "fabric";
@@ -16,9 +18,8 @@ std::string TrackName(std::uint32_t track) {
 
 // What names a process or a track in the picture.
 std::string Metadata(const char* what, int process, std::uint32_t track, const char* key, std::string_view value) {
-  const nlohmann::ordered_json json = {
-      {"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{key, value}}}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const Json json = {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{key, value}}}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string Microseconds(Clock::Duration duration) { return Fixed(static_cast<double>(duration.count()) / 1e3, 3); }
@@ -32,6 +33,8 @@ std::string ArgsOf(const Trace::Details& details) {
   add("bucket", details.bucket);
   add("bytes", details.bytes);
   if (!details.algorithm.empty()) parts.push_back(Str("\"algorithm\":\"", details.algorithm, "\""));
+  if (!details.note.empty())
+    parts.push_back(Str("\"note\":", Json(details.note).dump(-1, ' ', false, Json::error_handler_t::replace)));
   return parts.empty() ? "" : Str(",\"args\":{", Join(parts, ","), "}");
 }
 

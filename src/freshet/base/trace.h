@@ -32,6 +32,7 @@ class Trace {
     std::uint64_t bucket = kNone;  // of the gradient
     std::uint64_t bytes = kNone;
     std::string algorithm = {};
+    std::string note = {};  // a sentence
   };
 
   explicit Trace(const Clock& clock, std::size_t most = 200'000) : clock_(clock), most_(most) {}
