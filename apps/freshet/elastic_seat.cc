@@ -113,6 +113,14 @@ void ElasticSeat::Tell(const train::Progress& progress) {
   if (told_at_ > 0 && now > told_at_) rate_ = rows / (now - told_at_);
   told_at_ = now;
   rows_ = progress.rows;
+  step_ = progress.step;
+}
+
+void ElasticSeat::Tell(const strategy::GroupChange& change) {
+  ++changes_;
+  lost_ += change.gone.size();
+  came_ += change.came.size();
+  repeated_ += change.repeated ? 1 : 0;
 }
 
 std::string ElasticSeat::Answer(const fabric::Roster& roster) const {
@@ -124,8 +132,14 @@ std::string ElasticSeat::Answer(const fabric::Roster& roster) const {
                                  {"name", seat_.name},
                                  {"address", seat_.address},
                                  {"pid", getpid()},
+                                 {"step", step_.load()},
                                  {"rows", rows_.load()},
                                  {"rows_per_second", rate_.load()},
+                                 {"changes", changes_.load()},
+                                 {"lost", lost_.load()},
+                                 {"came", came_.load()},
+                                 {"repeated", repeated_.load()},
+                                 {"refused", post_->strangers()},
                                  {"members", nlohmann::ordered_json::array()}};
   for (const fabric::Seat& seat : roster.seats)
     json["members"].push_back({{"name", seat.name}, {"address", seat.address}});

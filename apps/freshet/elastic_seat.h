@@ -7,6 +7,7 @@
 #include "fabric/membership/elastic_place.h"
 #include "fabric/tcp/tcp_post.h"
 #include "place_flags.h"
+#include "strategy/elastic.h"
 #include "train/together.h"
 #include "train/watch.h"
 
@@ -29,6 +30,7 @@ class ElasticSeat {
   fabric::ElasticPlace place() const;
   // How far this process has come, for who asks (freshet ps).
   void Tell(const train::Progress& progress);
+  void Tell(const strategy::GroupChange& change);
 
  private:
   ElasticSeat(fabric::TcpOptions options, std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
@@ -46,6 +48,7 @@ class ElasticSeat {
   base::Descriptor agent_;
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<double> rate_{0};  // rows per second, of all
+  std::atomic<std::uint64_t> changes_{0}, lost_{0}, came_{0}, repeated_{0}, step_{0};
   double told_at_ = 0;
 };
 

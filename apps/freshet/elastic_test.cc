@@ -87,6 +87,38 @@ TEST_F(ElasticTest, WhoIsKilledIsStartedAgainAndLetIn) {
   ExpectTheUndisturbedModel(launch.Wait());
 }
 
+TEST_F(ElasticTest, EndsWithTheBitsOfAnUndisturbedRunWhereSumsAreExact) {
+  Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "1"}, {"--exact", "--trace", "t.json"}),
+                 {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  kill(WorkerOf(launch, 2), SIGKILL);
+  ASSERT_TRUE(Says(launch, "membership 3 → 4: rank 2 on ")) << launch.said();
+  kill(WorkerOf(launch, 0), SIGKILL);
+  const Finished finished = launch.Wait();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(json.at("membership").at("lost"), 2) << finished.out;
+  EXPECT_EQ(json.at("membership").at("came"), 1);
+  Arguments calm = Train({"-n", "3"}, {"--exact"});
+  *std::find(calm.begin(), calm.end(), "s.model") = "calm.model";
+  *std::find(calm.begin(), calm.end(), "ck") = "calm.ck";
+  ASSERT_EQ(Run(calm).code, 0);
+  const auto weights = [&](const std::string& model) {
+    return Run({"export", "-i", model, "--onnx", model + ".onnx"}).code == 0 ? scratch_.Read(model + ".onnx") : "";
+  };
+  EXPECT_FALSE(weights("s.model").empty());
+  EXPECT_EQ(weights("s.model"), weights("calm.model"));
+  // Who was there in the end is in the trace, and so are the changes.
+  const auto trace = nlohmann::json::parse(scratch_.Read("t.json"));
+  int changes = 0;
+  for (const auto& event : trace)
+    if (event.at("name") == "membership") {
+      EXPECT_NE(event.at("args").at("note").get<std::string>().find("membership "), std::string::npos);
+      ++changes;
+    }
+  EXPECT_GE(changes, 3);
+}
+
 TEST_F(ElasticTest, WhoIsFrozenIsDoneWithout) {
   Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "0", "--frozen", "1"}, {}), {});
   ASSERT_TRUE(Began(launch)) << launch.said();
@@ -103,8 +135,10 @@ TEST_F(ElasticTest, TooFewStopWithCodeFourAndTheRunCanGoOn) {
   ASSERT_TRUE(Began(launch)) << launch.said();
   kill(WorkerOf(launch, 0), SIGKILL);
   const Finished stopped = launch.Wait();
-  EXPECT_NE(stopped.err.find("1 worker is left, and at least 2 are needed"), std::string::npos) << stopped.err;
-  EXPECT_NE(stopped.code, 0);
+  EXPECT_NE(stopped.err.find("1 worker is left, and at least 2 are needed; checkpoint written to ck"),
+            std::string::npos)
+      << stopped.err;
+  EXPECT_EQ(stopped.code, 4);
   ExpectTheUndisturbedModel(Run(Train({"-n", "4", "--elastic", "2:4"}, {})));
 }
 
@@ -141,12 +175,16 @@ TEST_F(ElasticTest, AStrangerSeesNothingAndWhoKnowsTheJobSeesItsWorkersAndJoinsT
 }
 
 TEST_F(ElasticTest, RefusesWhatItCannotKeep) {
-  for (const Arguments& flags :
-       std::vector<Arguments>{{"--codec", "int8"}, {"--split", "bytes"}, {"--cache", "rows"}, {"--trace", "t.json"}}) {
+  for (const Arguments& flags : std::vector<Arguments>{{"--split", "bytes"}, {"--cache", "rows"}, {"--evict", "0.5"}}) {
     const Finished refused = Run(Train({"-n", "2", "--elastic", "1:2"}, flags));
     EXPECT_EQ(refused.code, 2) << flags[0];
     EXPECT_NE(refused.err.find(Str("--elastic does not go with ", flags[0])), std::string::npos) << refused.err;
   }
+  const Finished refused = Run(Train({"-n", "2", "--elastic", "1:20"}, {}));  // batches of 16
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--batch 16 has no row for some of the 20 workers that may come (--elastic)"),
+            std::string::npos)
+      << refused.err;
   for (const char* const bounds : {"3:2", "x", "2", "0:4", "2:"})
     EXPECT_EQ(Run(Train({"-n", "2", "--elastic", bounds}, {})).code, 2) << bounds;
 }

@@ -136,9 +136,10 @@ Crew::Outcome Crew::Judge() const {
   outcome.stopped_by = stopped_by_;
   // Who was told to end is no cause, nor is one that noticed the loss of another, unless there is nobody else.
   const Ended* cause = nullptr;
-  // Nobody has come to the end: then those without whom others went on are the cause.
+  // Nobody has come to the end: then those without whom others went on, until too few were left, are the cause.
   std::vector<Ended> failures = failures_;
   if (!one_succeeded_) failures.insert(failures.begin(), done_without_.begin(), done_without_.end());
+  const bool too_few = !one_succeeded_ && done_without_.size() > 1 && done_without_.back().code == kPeerLost;
   for (const Ended& failure : failures)
     if (cause == nullptr && !failure.asked && failure.code != kPeerLost) cause = &failure;
   if (cause == nullptr && stopped_by_ == 0 && !failures.empty()) cause = &failures[0];
@@ -151,7 +152,7 @@ Crew::Outcome Crew::Judge() const {
                           .far = woken[0]->far(),
                           .frozen = static_cast<int>(woken.size())};
   if (outcome.cause)
-    outcome.code = outcome.cause->code;
+    outcome.code = too_few ? kPeerLost : outcome.cause->code;
   else if (stopped_by_ != 0 && (!failures.empty() || AnyRunning()))
     outcome.code = 128 + stopped_by_;
   return outcome;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ask.h"
+#include "base/metrics.h"
 #include "table.h"
 
 namespace freshet::cli {
@@ -10,12 +11,47 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// As a value of a label may be written.
+std::string Label(const char* name, const std::string& value) {
+  std::string text;
+  for (const char c : value) text += c == '\n' ? std::string("\\n") : (c == '"' || c == '\\') ? Str('\\', c) : Str(c);
+  return Str(name, "=\"", text, "\"");
+}
+
+std::string MetricsOf(const Json& found) {
+  base::Metrics metrics;
+  const std::string job = Label("job", found.value("job", ""));
+  metrics.gauge("freshet_train_generation", job, "Number of the group, counted from 1.")
+      .Set(found.value("generation", 0));
+  metrics.gauge("freshet_train_workers", job, "Workers in it.").Set(static_cast<double>(found["workers"].size()));
+  for (const Json& one : found["workers"]) {
+    const std::string labels =
+        Str(job, ",", Label("worker", one.value("name", "")), ",", Label("pid", Str(one.value("pid", 0))));
+    const auto total = [&](const char* name, const char* key, const char* help) {
+      metrics.total(name, labels, help).Set(one.value(key, 0.0));
+    };
+    metrics.gauge("freshet_train_up", labels, "Whether it answered.").Set(one.contains("pid") ? 1 : 0);
+    if (!one.contains("pid")) continue;
+    metrics.gauge("freshet_train_rows_per_second", labels, "Of all workers, as this one sees it.")
+        .Set(one.value("rows_per_second", 0.0));
+    total("freshet_train_steps_total", "step", "Updates of the model.");
+    total("freshet_train_rows_total", "rows", "Rows learned from by all workers.");
+    total("freshet_train_membership_changes_total", "changes", "Changes of the group that this worker saw.");
+    total("freshet_train_lost_total", "lost", "Workers that were lost meanwhile.");
+    total("freshet_train_came_total", "came", "Workers that came.");
+    total("freshet_train_repeated_steps_total", "repeated", "Steps that this worker made again.");
+    total("freshet_train_refused_letters_total", "refused", "Letters of strangers, of other jobs, or replayed.");
+  }
+  return metrics.Text();
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   AskFlags flags;
-  bool json = false;
+  bool json = false, metrics = false;
   base::Settings settings;
   flags.Register(settings);
   settings.Add("json", &json, "as one JSON object");
+  settings.Add("metrics", &metrics, "as metrics for Prometheus (its node exporter's textfile collector)");
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   const auto asker = TRY(Asker::Open(flags, door));
   const Json first = Json::parse(TRY(asker->Ask(flags.address)), nullptr, false);
@@ -36,10 +72,12 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                       {"most", first.value("most", 1)},
                       {"workers", all}};
   if (json) return Print(door.files, found.dump() + "\n");
-  std::vector<std::vector<std::string>> rows = {{"worker", "address", "pid", "rows", "rows/s"}};
+  if (metrics) return Print(door.files, MetricsOf(found));
+  std::vector<std::vector<std::string>> rows = {{"worker", "address", "pid", "step", "rows", "rows/s"}};
   for (const Json& one : all) {
     const bool there = one.contains("pid");
     rows.push_back({one.value("name", ""), one.value("address", ""), there ? Str(one.value("pid", 0)) : "no answer",
+                    there ? Grouped(one.value("step", std::uint64_t{0})) : "",
                     there ? Grouped(one.value("rows", std::uint64_t{0})) : "",
                     there ? Grouped(static_cast<std::uint64_t>(one.value("rows_per_second", 0.0))) : ""});
   }

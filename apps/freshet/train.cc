@@ -97,6 +97,10 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
       json["step"] = StepJson(outcome.workers);
       for (const WorkerLine& worker : outcome.workers) json["workers"].push_back(ToJson(worker));
     }
+    if (outcome.group)
+      json["membership"] = {{"changes", outcome.group->changes},   {"lost", outcome.group->lost},
+                            {"left_out", outcome.group->left_out}, {"came", outcome.group->came},
+                            {"repeated", outcome.group->repeated}, {"seconds", outcome.group->seconds}};
     return Print(door.files, JsonLine(json));
   }
   const std::string& kind = model.config().network.empty() ? model.config().kind : outcome.job.learning.model;
@@ -117,6 +121,10 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
   out += "\n";
   const strategy::StrategyOptions& how = outcome.job.together.strategy;
   out += ToText(outcome.workers, how.codec != "none" || how.factors) + ToText(outcome.topology);
+  if (outcome.group && outcome.group->changes > 0)
+    out += Str("membership   ", outcome.group->changes, " changes: ", outcome.group->lost, " lost, ",
+               outcome.group->left_out, " left out, ", outcome.group->came, " came; ", outcome.group->repeated,
+               " steps repeated; no step for ", Fixed(outcome.group->seconds, 2), " s in all\n");
   if (outcome.choice) out += Str("chosen       ", outcome.choice->how, "\n");
   if (report.imbalance > 0)
     out += Str("balanced     after the first epoch: one worker had ", Fixed(report.imbalance * 100, 0),
@@ -193,6 +201,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
       WriteError(Str("freshet: others may join at ", around.elastic->seat.address, ", job ", place.job, "\n"));
     around.own_progress = [&seat](const train::Progress& progress) { seat->Tell(progress); };
     around.changed = [&](const strategy::GroupChange& change) {
+      seat->Tell(change);
       if (!change.first) return;
       view.Done();
       WriteError(Str("freshet: ", change.ToText(), "\n"));

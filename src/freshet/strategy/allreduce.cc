@@ -29,8 +29,16 @@ class AllReduce final : public Synchronous {
     return world_.model.observes(world_.parameters, world_.optimizer) != model::Model::Observes::kNothing;
   }
   bool interchangeable() const override { return options_.codec == "none" && options_.whole; }
+  bool mergeable() const override { return options_.whole; }
   void Save(std::vector<data::Tensor>& tensors) const override { sum_.Save(tensors); }
   Result<void> Load(const data::TensorFile& file) override { return sum_.Load(file); }
+  void SaveShared(std::vector<data::Tensor>& tensors) const override {
+    sum_.Save(tensors, GradientSum::Whose::kShared);
+  }
+  Result<void> LoadShared(const data::TensorFile& file) override {
+    return sum_.Load(file, GradientSum::Whose::kShared);
+  }
+  Result<void> Merge(const data::TensorFile& file) override { return sum_.Merge(file); }
 
  protected:
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
@@ -106,6 +114,7 @@ class AllReduce final : public Synchronous {
 }  // namespace
 
 Result<SynchronousPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world) {
+  if (options.backup > 0) return MakeBackup(options, world);
   if (options.exact) return MakeExact(options, world);
   GradientSum sum = TRY(GradientSum::Make(options, world.collectives, world.model, world.trace));
   optimize::Gradient gradient = TRY(world.model.NewGradient(world.memory));

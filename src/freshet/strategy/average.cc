@@ -55,6 +55,7 @@ class Average final : public Synchronous {
     const auto begun = world_.clock.Now();
     const std::optional<double> loss = TRY(local_.Run(mine, scores));
     Count(&StepTimes::compute, "compute", begun, world_.clock.Now());
+    Computed(loss.value_or(0));
     apart_ = true;
     TRY(At("step.computed"));
     TRY(Settle());

@@ -37,9 +37,11 @@ void Put(std::string& out, const T* values, std::size_t count) {
 }  // namespace
 
 Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticGroup& group, const Learner& learner) {
-  if (options.strategy.codec != "none" || options.strategy.factors || !options.strategy.whole)
-    return Error{Code::kInvalid,
-                 Str("workers may come and go only with ", Option("codec"), " none and ", Option("split"), " rows")};
+  if (!options.strategy.whole)
+    return Error{Code::kInvalid, Str("workers may come and go only with ", Option("split"), " rows")};
+  if (options.strategy.lossy && (options.strategy.kind == "allreduce" || options.strategy.block_momentum > 0))
+    return Error{Code::kInvalid, Str(Option("lossy"), " is for ", Option("strategy"), " average and groups, without ",
+                                     Option("block-momentum"))};
   const bool comes = options.comes;
   std::unique_ptr<Elastic> elastic(new Elastic(std::move(options), group, learner));
   if (comes) return elastic;
@@ -53,23 +55,42 @@ Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticG
 void Elastic::EndInner() {
   if (inner_ == nullptr) return;
   Add(before_, inner_->times());
-  carried_ = SaveInner();
+  carried_ = Remembered(*inner_);
   inner_ = nullptr;
   collectives_ = nullptr;
 }
 
-std::string Elastic::SaveInner() const {
-  std::vector<data::Tensor> tensors;
-  inner_->Save(tensors);
-  if (tensors.empty()) return "";
-  base::StringFile file;
-  CHECK(data::WriteTensors(file, tensors, {}).ok());
-  return std::move(file.text);
+Result<void> Elastic::Inherit(const fabric::Roster& before) {
+  const std::string copy = copies_.copy();
+  copies_.Forget();
+  const auto& seats = before.seats;
+  const fabric::Roster now = group_.roster();
+  const fabric::MemberId self = now.seats[static_cast<std::size_t>(group_.rank())].id;
+  for (std::size_t i = 0; i < seats.size() && !copy.empty(); ++i)
+    if (seats[(i + 1) % seats.size()].id == self && !now.Has(seats[i].id))
+      TRY(inner_->Merge(TRY(data::TensorFile::Parse(copy, "what a lost worker remembered"))));
+  return {};
 }
 
-Result<void> Elastic::LoadInner(std::string state) {
-  if (state.empty()) return {};
-  return inner_->Load(TRY(data::TensorFile::Parse(std::move(state), "what a worker remembers")));
+// Everything that members remember for themselves, as one could go on with it.
+Result<void> Elastic::Collect() {
+  collected_.reset();
+  if (Remembered(*inner_).empty()) return {};
+  return Together([&](fabric::Collectives& collectives) -> Result<void> {
+    const std::string mine = Remembered(*inner_);
+    const auto all = TRY(collectives.Gather(std::as_bytes(std::span(mine.data(), mine.size()))));
+    last_.updated = last_.sums = 0;
+    if (collectives.fabric().rank() != 0) return {};
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      TRY(inner_->Merge(TRY(data::TensorFile::Parse(
+          std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()), "what a worker remembers"))));
+    collected_ = TRY(data::TensorFile::Parse(Remembered(*inner_), "what workers remember"));
+    return inner_->Load(TRY(data::TensorFile::Parse(mine, "what a worker remembers")));
+  });
+}
+
+void Elastic::Save(std::vector<data::Tensor>& tensors) const {
+  if (collected_) tensors.insert(tensors.end(), collected_->tensors().begin(), collected_->tensors().end());
 }
 
 Result<void> Elastic::MakeInner() {
@@ -78,7 +99,10 @@ Result<void> Elastic::MakeInner() {
   options.undo = options.uneven = true;
   inner_ = TRY(Synchronous::Make(options, {*collectives_, learner_.model, learner_.parameters, learner_.optimizer,
                                            learner_.memory, learner_.clock, learner_.trace, learner_.at}));
-  TRY(LoadInner(carried_));
+  if (!carried_.empty()) TRY(inner_->Load(TRY(data::TensorFile::Parse(carried_, "what a worker remembers"))));
+  inner_->SetShow(show_);
+  slow_for_.clear();
+  slow_one_.reset();
   inner_->Ask(ask_stop_, ask_save_);
   inner_->SetProgress(progress_);
   return {};
@@ -111,6 +135,11 @@ void Elastic::Met() {
 
 Result<std::optional<double>> Elastic::Step(const data::Batch& piece, const data::Batch& mine,
                                             std::span<float> scores) {
+  if (done_before_ > 0) {
+    --done_before_;
+    last_ = {.updated = 1};
+    return std::optional<double>(LossOf(mine, scores));
+  }
   const std::optional<double> loss = TRY(inner_->Step(piece, mine, scores));
   Met();
   last_ = {.updated = loss ? 1u : 0u,
@@ -118,37 +147,125 @@ Result<std::optional<double>> Elastic::Step(const data::Batch& piece, const data
            .save = inner_->save_agreed() ? 1u : 0u,
            .admit = inner_->admission_agreed() ? 1u : 0u};
   agreed_in_ = group_.roster().generation;
+  WatchSlow();
+  // What a loss may cost of what is not delivered yet is what has changed since the last copy.
+  const bool remembers = options_.strategy.codec != "none" && options_.copy_every > 0;
+  if (remembers && loss && met_ % options_.copy_every == 0) {
+    const auto copied = copies_.Exchange(*collectives_, Remembered(*inner_));
+    if (!copied.ok() && !OfMembers(copied.error())) return copied.error();  // else the next step will find out, too
+  }
   TRY(At("step.done"));
   return loss;
 }
 
+// All see the same times, and so come to the same conclusion.
+void Elastic::WatchSlow() {
+  const std::span<const float> ready = inner_->ready();
+  const fabric::Roster roster = group_.roster();
+  if (options_.evict_factor <= 0 || ready.size() < 3 || ready.size() <= group_.least()) return;
+  slow_for_.resize(ready.size(), 0);
+  const double step = *std::max_element(ready.begin(), ready.end());
+  for (std::size_t rank = 0; rank < ready.size(); ++rank) {
+    std::vector<float> others(ready.begin(), ready.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
+    const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+    std::nth_element(others.begin(), middle, others.end());
+    const bool slow = ready[rank] > options_.evict_factor * *middle;
+    slow_for_[rank] = slow ? slow_for_[rank] + step : 0;
+    if (slow_for_[rank] >= options_.evict_seconds) slow_one_ = roster.seats[rank].id;
+  }
+}
+
+double Elastic::LossOf(const data::Batch& mine, std::span<float> scores) const {
+  model::Workspace workspace;
+  workspace.threads = options_.strategy.threads;
+  learner_.model.Predict(learner_.parameters, mine, workspace, scores);
+  return learner_.model.LossOf(learner_.parameters, mine, workspace, scores);
+}
+
+void Elastic::SetShow(Show show) {
+  show_ = std::move(show);
+  if (inner_ != nullptr) inner_->SetShow(show_);
+}
+
 Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Batch& mine, std::span<float> scores) {
   double loss = 0;
-  gives_ = true;  // the step was taken back
+  own_part_ = inner_->computed();
+  rows_of_step_ = inner_->rows_agreed();
+  gives_ = !own_part_;  // the step was taken back
   // What others have done is in place of what this one would have: of its rows it then knows only the loss.
-  const auto regrouped = Regroup(why, Admits::kWhenTooFew, [&] {
-    model::Workspace workspace;
-    workspace.threads = options_.strategy.threads;
-    learner_.model.Predict(learner_.parameters, mine, workspace, scores);
-    loss = learner_.model.LossOf(learner_.parameters, mine, workspace, scores);
-  });
+  const auto regrouped = Regroup(why, Admits::kWhenTooFew, [&] { loss = LossOf(mine, scores); });
   gives_ = false;
-  const bool done = TRY(regrouped);
+  bool done = TRY(regrouped);
+  if (options_.strategy.lossy) {
+    while (!done) {
+      const auto salvaged = Salvage(mine.rows);
+      if (salvaged.ok()) break;
+      done = TRY(Regroup(salvaged.error(), Admits::kNobody, {}));
+    }
+    const std::optional<double> own = std::exchange(own_part_, std::nullopt);
+    if (!done && last_.updated != 0) return std::optional<double>(own.value_or(loss));
+  }
   return done && last_.updated != 0 ? std::optional<double>(loss) : std::nullopt;  // else they agreed to stop
+}
+
+// The mean of those whose part was done is what there is; the rest is given up. Nothing, if nobody's was.
+Result<void> Elastic::Salvage(std::size_t mine) {
+  struct Part {
+    std::uint64_t done = 0, rows = 0, step = 0;
+    double of_all = 0;
+  };
+  const Part part{.done = own_part_ ? 1u : 0u,
+                  .rows = own_part_ ? mine : 0,
+                  .step = learner_.optimizer.step(),
+                  .of_all = rows_of_step_};
+  Part all;
+  for (const auto& bytes : TRY(collectives_->Gather(std::as_bytes(std::span(&part, 1))))) {
+    Part one;
+    if (bytes.size() != sizeof one) return Error{Code::kCorrupt, "what another worker has done is damaged"};
+    std::memcpy(&one, bytes.data(), sizeof one);
+    all.done += one.done;
+    all.rows += one.rows;
+    all.step = std::max(all.step, one.step);
+    all.of_all = std::max(all.of_all, one.of_all);
+  }
+  last_ = {};
+  if (all.done == 0) return {};
+  std::vector<std::vector<float>> sums;
+  for (std::size_t b = 0; b < learner_.parameters.blocks(); ++b) {
+    std::vector<float>& values = sums.emplace_back(learner_.parameters.Gather(b));
+    if (!own_part_) std::fill(values.begin(), values.end(), 0.0f);
+    TRY(collectives_->AllReduce(values));
+    for (float& value : values) value /= static_cast<float>(all.done);
+  }
+  for (std::size_t b = 0; b < sums.size(); ++b) learner_.parameters.Scatter(b, sums[b]);
+  learner_.optimizer.SetStep(all.step);
+  last_.updated = 1;
+  last_.given_up = static_cast<std::uint64_t>(all.of_all) - all.rows;
+  history_.given_up += last_.given_up;
+  Met();
+  return {};
 }
 
 // Those who were behind have regrouped since they would have agreed, and so have those who agreed. All leave the step
 // before anybody leaves the group.
 Result<void> Elastic::Admit() {
   last_.admit = 0;
+  left_out_ = std::exchange(slow_one_, std::nullopt);
   const auto still = [&] { return agreed_in_ == group_.roster().generation; };
+  const bool mine = left_out_ && group_.roster().seats[static_cast<std::size_t>(rank())].id == *left_out_;
   gives_ = true;
   Result<void> done = still() ? Barrier() : Result<void>();
   if (done.ok() && still()) {
     const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, Admits::kAll, {});
-    if (!regrouped.ok()) done = regrouped.error();
+    if (!regrouped.ok() && mine)
+      done = Error{Code::kPeerLost, Str("left out by the others: more than ", options_.evict_factor,
+                                        " times slower than they are, for ", options_.evict_seconds, " s")};
+    else if (!regrouped.ok())
+      done = regrouped.error();
   }
   gives_ = false;
+  left_out_.reset();
   return done;
 }
 
@@ -210,10 +327,11 @@ Result<bool> Elastic::Regroup(const Error& why, Admits admits, const std::functi
     const fabric::Roster last = group_.roster();
     EndInner();
     TRY(At("regroup.begin"));
-    TRY(group_.Regroup(met_, 0, admits, in_order));
+    TRY(group_.Regroup(met_, 0, admits, in_order, left_out_));
     ++losses_;
     TRY(At("regroup.decided"));
     TRY(MakeInner());
+    TRY(Inherit(last));
     const auto level = Level(before);
     TRY(At("regroup.levelled"));
     Tell(last, level.ok() && met_ == met && admits != Admits::kAll);
@@ -230,7 +348,7 @@ Result<void> Elastic::Level(const std::function<void()>& before) {
   const auto any = [&](auto&& is) { return std::any_of(roster.seats.begin(), roster.seats.end(), is); };
   const bool behind = met_ != 0 && met_ < ahead->step;
   if (any([&](const fabric::Seat& seat) { return seat.step != 0 && seat.step != ahead->step; }))
-    TRY(ShareOutcome(from, behind, before));
+    TRY(ShareOutcome(from, ahead->step, behind, before));
   if (any([](const fabric::Seat& seat) { return seat.step == 0; })) {
     TRY(HandOver(from));
     if (!kept_.empty()) met_ = ahead->step;
@@ -267,8 +385,9 @@ Result<void> Elastic::AdoptState(std::string_view bytes) {
   return {};
 }
 
-// From one who is ahead, by one meeting, to those who are not.
-Result<void> Elastic::ShareOutcome(int from, bool behind, const std::function<void()>& before) {
+// From one who is ahead, at that meeting, to those who are not: by one, or by several steps where slow ones are not waited
+// for.
+Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind, const std::function<void()>& before) {
   Outcome outcome = last_;
   TRY(collectives_->Broadcast(std::as_writable_bytes(std::span(&outcome, 1)), from));
   std::vector<double> sums = sums_;
@@ -278,7 +397,7 @@ Result<void> Elastic::ShareOutcome(int from, bool behind, const std::function<vo
   if (outcome.updated != 0) {
     if (collectives_->fabric().rank() == from) {
       state = EncodeState();
-      inner = SaveInner();
+      inner = Remembered(*inner_, true);
     }
     TRY(Broadcast(*collectives_, state, from));
     TRY(Broadcast(*collectives_, inner, from));
@@ -288,12 +407,16 @@ Result<void> Elastic::ShareOutcome(int from, bool behind, const std::function<vo
   if (outcome.updated != 0) {
     if (before) before();
     TRY(AdoptState(state));
-    TRY(LoadInner(std::move(inner)));
+    if (!inner.empty())
+      TRY(inner_->LoadShared(TRY(data::TensorFile::Parse(std::move(inner), "what all workers remember"))));
   }
   sums_ = std::move(sums);
   last_ = outcome;
+  history_.given_up += last_.given_up;
   agreed_in_ = 0;
+  done_before_ = met - met_ - 1;
   Met();
+  met_ = met;
   return {};
 }
 
@@ -304,7 +427,7 @@ Result<void> Elastic::HandOver(int from) {
     if (!kept_.empty())
       given = kept_;
     else if (gives_ && give_) {
-      const std::string inner = SaveInner();
+      const std::string inner = Remembered(*inner_, true);
       given = Str(options_.how.table.ToText(), "\n", inner.size(), "\n", inner, TRY(give_()));
     }
   }
@@ -321,26 +444,38 @@ Result<void> Elastic::HandOver(int from) {
     return Error{Code::kCorrupt, "what the others hand over is damaged"};
   if (end > 0) options_.how.table = TRY(fabric::AlgorithmTable::FromText(std::string_view(given).substr(0, end)));
   collectives_->SetTable(fabric::Collectives(collectives_->fabric(), options_.how).table());
-  TRY(LoadInner(given.substr(behind + 1, inner)));
+  if (inner > 0)
+    TRY(inner_->LoadShared(TRY(data::TensorFile::Parse(given.substr(behind + 1, inner), "what all workers remember"))));
   kept_ = given.substr(behind + 1 + inner);
   return {};
 }
 
-void Elastic::Tell(const fabric::Roster& before, bool repeated) const {
-  if (!options_.changed) return;
+void Elastic::Tell(const fabric::Roster& before, bool repeated) {
   const fabric::Roster after = group_.roster();
+  const auto now = learner_.clock.Now();
   GroupChange change{.generation = after.generation,
                      .before = static_cast<int>(before.seats.size()),
                      .after = static_cast<int>(after.seats.size()),
                      .step = learner_.optimizer.step(),
                      .first = group_.rank() == 0,
                      .repeated = repeated,
-                     .seconds = base::Seconds(learner_.clock.Now() - met_at_)};
-  for (const fabric::Seat& seat : before.seats)
-    if (!after.Has(seat.id)) change.gone.push_back({seat.name, group_.HowEnded(seat.id)});
+                     .seconds = base::Seconds(now - met_at_)};
+  for (const fabric::Seat& seat : before.seats) {
+    if (after.Has(seat.id)) continue;
+    const bool slow = left_out_ == seat.id;
+    change.gone.push_back({seat.name, slow ? "left out for being slow" : group_.HowEnded(seat.id)});
+    ++(slow ? history_.left_out : history_.lost);
+  }
   for (const fabric::Seat& seat : after.seats)
     if (!before.Has(seat.id)) change.came.push_back(seat.name);
-  options_.changed(change);
+  ++history_.changes;
+  history_.came += change.came.size();
+  history_.repeated += repeated ? 1 : 0;
+  history_.seconds += change.seconds;
+  if (learner_.trace != nullptr)
+    learner_.trace->Add("membership", base::Trace::kTraining, met_at_, now,
+                        {.step = change.step, .note = change.ToText()});
+  if (options_.changed) options_.changed(change);
 }
 
 std::string GroupChange::ToText() const {

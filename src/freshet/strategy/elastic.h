@@ -5,9 +5,18 @@
 #include <vector>
 
 #include "fabric/membership/elastic_group.h"
+#include "strategy/neighbour_copies.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
+
+// What one member saw of all changes of its group.
+struct GroupHistory {
+  std::uint64_t changes = 0, lost = 0, came = 0, left_out = 0;  // members; those left out were too slow, and not lost
+  std::uint64_t repeated = 0;                                   // steps that it made again
+  std::uint64_t given_up = 0;  // rows that nobody has learned from (StrategyOptions::lossy)
+  double seconds = 0;          // in which it made none, because of changes
+};
 
 // What one member saw of a change of its group.
 struct GroupChange {
@@ -41,7 +50,11 @@ class Elastic final : public Strategy {
   struct Options {
     StrategyOptions strategy = {};
     fabric::Collectives::Options how = {};
-    bool comes = false;                                    // into a group that trains already
+    bool comes = false;  // into a group that trains already
+    // Who takes so many times as long as the others (their median) for so many seconds in a row is left out, where
+    // enough are left; 0: nobody is.
+    double evict_factor = 0, evict_seconds = 10;
+    std::uint64_t copy_every = 16;  // steps, after which what a member alone remembers is copied to the next; 0: never
     std::function<void(const GroupChange&)> changed = {};  // told on every member
   };
   // Begins in the group, but for who comes. kInvalid for options under which members remember what others do not.
@@ -57,13 +70,15 @@ class Elastic final : public Strategy {
   Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
                                      std::span<float> scores) override;
   Result<std::optional<double>> Recover(const Error& why, const data::Batch& mine, std::span<float> scores) override;
+  std::size_t given_up() const override { return last_.given_up; }
+  void SetShow(Show show) override;
   Result<void> Settle() override;
 
   void Ask(bool stop, bool save) override;
   bool stop_agreed() const override { return last_.stop != 0; }
   bool save_agreed() const override { return last_.save != 0; }
   void Forget() override { last_.stop = last_.save = 0; }
-  bool admission_agreed() const override { return last_.admit != 0; }
+  bool admission_agreed() const override { return last_.admit != 0 || slow_one_.has_value(); }
   void SetGive(Give give) override { give_ = std::move(give); }
   Result<void> Admit() override;
   bool left_alone() const override { return group_.too_few(); }
@@ -81,21 +96,28 @@ class Elastic final : public Strategy {
   void CountRead(base::Clock::Duration time) override { inner_->CountRead(time); }
   std::string algorithms() const override { return inner_ == nullptr ? "" : inner_->algorithms(); }
 
+  Result<void> Collect() override;
+  void Save(std::vector<data::Tensor>& tensors) const override;
+  Result<void> Load(const data::TensorFile& file) override { return inner_->Load(file); }
+  Result<void> LoadShared(const data::TensorFile& file) override { return inner_->LoadShared(file); }
+
   std::uint64_t losses() const { return losses_; }  // how often it went on in another generation
+  const GroupHistory& history() const { return history_; }
 
  private:
   // What came of the last meeting.
   struct Outcome {
     std::uint64_t updated = 0, stop = 0, save = 0, admit = 0;
-    std::uint64_t sums = 0;  // how many numbers were summed
+    std::uint64_t sums = 0;      // how many numbers were summed
+    std::uint64_t given_up = 0;  // rows
   };
   Elastic(Options options, fabric::ElasticGroup& group, const Learner& learner)
       : options_(std::move(options)), group_(group), learner_(learner) {}
 
   Result<void> MakeInner();
   void EndInner();
-  std::string SaveInner() const;
-  Result<void> LoadInner(std::string state);
+  // What a lost neighbour remembered goes on with this member.
+  Result<void> Inherit(const fabric::Roster& before);
   Result<void> At(std::string_view place) const { return learner_.at ? learner_.at(place) : Result<void>(); }
   void Met();
   // Goes on with others, in another generation. True: they had finished the meeting in which this member was, and it has
@@ -104,9 +126,12 @@ class Elastic final : public Strategy {
   Result<bool> Regroup(const Error& why, Admits admits, const std::function<void()>& before);
   // All have the same again, in a generation that has just begun.
   Result<void> Level(const std::function<void()>& before);
-  Result<void> ShareOutcome(int from, bool behind, const std::function<void()>& before);
+  Result<void> ShareOutcome(int from, std::uint64_t met, bool behind, const std::function<void()>& before);
+  double LossOf(const data::Batch& mine, std::span<float> scores) const;
   Result<void> HandOver(int from);
-  void Tell(const fabric::Roster& before, bool repeated) const;
+  void Tell(const fabric::Roster& before, bool repeated);
+  void WatchSlow();
+  Result<void> Salvage(std::size_t mine);
   std::string EncodeState() const;
   Result<void> AdoptState(std::string_view bytes);
 
@@ -114,16 +139,27 @@ class Elastic final : public Strategy {
   fabric::ElasticGroup& group_;
   const Learner learner_;
   std::unique_ptr<fabric::Collectives> collectives_;
-  SynchronousPtr inner_;                // of this generation
-  std::string carried_;                 // what that of the last remembered
+  SynchronousPtr inner_;  // of this generation
+  std::string carried_;   // what that of the last remembered
+  NeighbourCopies copies_;
+  std::optional<data::TensorFile> collected_;  // what all remember
+  // Of the step that failed, if it is not to be made again: this member's own part was done, of so many rows of all.
+  std::optional<double> own_part_;
+  double rows_of_step_ = 0;
   std::uint64_t met_ = 0, losses_ = 0;  // 0 met: it has nothing yet
+  GroupHistory history_;
   Outcome last_;
+  std::vector<double> slow_for_;              // by rank: seconds in a row
+  std::optional<fabric::MemberId> slow_one_;  // who is to be left out; the same for all
+  std::optional<fabric::MemberId> left_out_;  // of the last change
   std::vector<double> sums_;
   bool ask_stop_ = false, ask_save_ = false;
   std::uint64_t agreed_in_ = 0;  // the generation that agreed to let somebody in
   Give give_;
-  bool gives_ = false;  // this member stands between two steps
-  std::string kept_;    // what was given, until all have met again
+  Show show_;
+  std::uint64_t done_before_ = 0;  // steps that this member has not come to yet, and has what came of them
+  bool gives_ = false;             // this member stands between two steps
+  std::string kept_;               // what was given, until all have met again
   double progress_ = 0;
   base::Clock::Duration met_at_{0};
   StepTimes before_;  // of earlier generations

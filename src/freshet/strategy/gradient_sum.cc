@@ -264,7 +264,7 @@ Result<void> GradientSum::Finish(optimize::Gradient& gradient, const optimize::P
 
 std::uint64_t GradientSum::bytes_dense() const { return inside_->bytes_dense; }
 
-void GradientSum::Save(std::vector<data::Tensor>& tensors) const {
+void GradientSum::Save(std::vector<data::Tensor>& tensors, Whose whose) const {
   const auto add = [&](std::string name, std::span<const float> values) {
     if (!values.empty())
       tensors.push_back({std::move(name), data::DType::kF32, {values.size()}, std::as_bytes(values)});
@@ -272,38 +272,70 @@ void GradientSum::Save(std::vector<data::Tensor>& tensors) const {
   const Inside& in = *inside_;
   for (std::size_t i = 0; i < in.buckets.size(); ++i) {
     const Bucket& bucket = in.buckets[i];
-    if (bucket.compressed) add(Str("residual.", i), bucket.compressed->residual());
+    if (bucket.compressed && whose == Whose::kOwn) add(Str("residual.", i), bucket.compressed->residual());
     if (!bucket.power) continue;
     const PowerAllReduce::State& state = bucket.power->state();
-    add(Str("power.", i, ".error"), state.error);
+    if (whose == Whose::kOwn) add(Str("power.", i, ".error"), state.error);
     add(Str("power.", i, ".q"), state.q);
     tensors.push_back({Str("power.", i, ".position"),
                        data::DType::kU64,
                        {1},
                        std::as_bytes(std::span<const std::uint64_t>(&state.position, 1))});
   }
+  if (whose == Whose::kShared) return;
   for (std::size_t b = 0; b < in.rows_compressed.size(); ++b)
     if (in.rows_compressed[b]) add(Str("residual.rows.", b), in.rows_compressed[b]->residual());
 }
 
-Result<void> GradientSum::Load(const data::TensorFile& file) {
+Result<void> GradientSum::Load(const data::TensorFile& file, Whose whose) {
   Inside& in = *inside_;
   CHECK(in.planned);
+  const bool own = whose == Whose::kOwn;
   for (std::size_t i = 0; i < in.buckets.size(); ++i) {
     Bucket& bucket = in.buckets[i];
-    if (bucket.compressed && !bucket.compressed->residual().empty())
+    if (own && bucket.compressed && !bucket.compressed->residual().empty())
       TRY(bucket.compressed->Restore(TRY(file.Values<float>(Str("residual.", i)))));
     if (!bucket.power) continue;
-    PowerAllReduce::State state;
-    state.error = TRY(file.Values<float>(Str("power.", i, ".error")));
+    PowerAllReduce::State state = bucket.power->state();
+    if (own) state.error = TRY(file.Values<float>(Str("power.", i, ".error")));
     state.q = TRY(file.Values<float>(Str("power.", i, ".q")));
     const auto position = TRY(file.Values<std::uint64_t>(Str("power.", i, ".position")));
     state.position = position.empty() ? 0 : position[0];
     TRY(bucket.power->Restore(std::move(state)));
   }
-  for (std::size_t b = 0; b < in.rows_compressed.size(); ++b) {
+  for (std::size_t b = 0; own && b < in.rows_compressed.size(); ++b) {
     if (file.Find(Str("residual.rows.", b)) == nullptr) continue;
     const auto residual = TRY(file.Values<float>(Str("residual.rows.", b)));
+    in.rows_compressed[b] = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(in.options)), residual.size());
+    TRY(in.rows_compressed[b]->Restore(residual));
+  }
+  return {};
+}
+
+Result<void> GradientSum::Merge(const data::TensorFile& file) {
+  Inside& in = *inside_;
+  CHECK(in.planned);
+  // The sum of what is here and what the file has by this name, which may be of fewer rows.
+  const auto sum = [&](std::span<const float> mine, const std::string& name) -> Result<std::vector<float>> {
+    std::vector<float> all = TRY(file.Values<float>(name));
+    all.resize(std::max(all.size(), mine.size()), 0.0f);
+    for (std::size_t k = 0; k < mine.size(); ++k) all[k] += mine[k];
+    return all;
+  };
+  for (std::size_t i = 0; i < in.buckets.size(); ++i) {
+    Bucket& bucket = in.buckets[i];
+    if (bucket.compressed && !bucket.compressed->residual().empty())
+      TRY(bucket.compressed->Restore(TRY(sum(bucket.compressed->residual(), Str("residual.", i)))));
+    if (!bucket.power) continue;
+    PowerAllReduce::State state = bucket.power->state();
+    state.error = TRY(sum(state.error, Str("power.", i, ".error")));
+    TRY(bucket.power->Restore(std::move(state)));
+  }
+  for (std::size_t b = 0; b < in.rows_compressed.size(); ++b) {
+    const std::string name = Str("residual.rows.", b);
+    if (file.Find(name) == nullptr) continue;
+    const auto residual =
+        TRY(sum(in.rows_compressed[b] ? in.rows_compressed[b]->residual() : std::span<const float>(), name));
     in.rows_compressed[b] = std::make_unique<CompressedAllReduce>(TRY(MakeCodec(in.options)), residual.size());
     TRY(in.rows_compressed[b]->Restore(residual));
   }

@@ -27,9 +27,13 @@ class GradientSum {
 
   // What dense buffers would have sent so far, by a ring.
   std::uint64_t bytes_dense() const;
-  // Residuals of compression. Load comes after the first Begin.
-  void Save(std::vector<data::Tensor>& tensors) const;
-  Result<void> Load(const data::TensorFile& file);
+  // What compression remembers: residuals, which are each worker's own, and what is the same for all (shared). Load and
+  // Merge come after the first Begin.
+  enum class Whose { kOwn, kShared };
+  void Save(std::vector<data::Tensor>& tensors, Whose whose = Whose::kOwn) const;
+  Result<void> Load(const data::TensorFile& file, Whose whose = Whose::kOwn);
+  // Adds the residuals of another worker to this one's: nothing that was not delivered yet is lost.
+  Result<void> Merge(const data::TensorFile& file);
 
  private:
   struct Inside;

@@ -43,6 +43,15 @@ class Groups final : public Synchronous {
     TRY(inside_->Load(file));
     return averager_.Load(file);
   }
+  void SaveShared(std::vector<data::Tensor>& tensors) const override {
+    inside_->SaveShared(tensors);
+    averager_.Save(tensors);
+  }
+  Result<void> LoadShared(const data::TensorFile& file) override {
+    TRY(inside_->LoadShared(file));
+    return averager_.Load(file);
+  }
+  Result<void> Merge(const data::TensorFile& file) override { return inside_->Merge(file); }
 
  protected:
   std::size_t updates() const override { return options_.every; }
@@ -52,6 +61,7 @@ class Groups final : public Synchronous {
     begun_ = true;
     if (LooksTogether()) TRY(Observe(piece));
     const double loss = TRY(InParts(*inside_, piece, mine, scores));
+    Computed(loss);
     apart_ = true;
     TRY(At("step.computed"));
     TRY(Settle());

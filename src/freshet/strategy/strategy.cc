@@ -36,6 +36,8 @@ Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const W
   if (options.exact && options.kind != "allreduce")
     return Error{Code::kInvalid, Str(Option("exact"), " is for ", Option("strategy"), " allreduce; what ", options.kind,
                                      " makes depends on how many workers there are")};
+  if (options.backup > 0 && options.kind != "allreduce")
+    return Error{Code::kInvalid, Str(Option("backup"), " is for ", Option("strategy"), " allreduce")};
   for (const Entry& entry : kRegistry)
     if (entry.name == options.kind) return entry.make(options, world);
   return Error{Code::kInvalid, Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};

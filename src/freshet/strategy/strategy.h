@@ -34,6 +34,8 @@ struct StrategyOptions {
   std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of at most about this size
   std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
   std::string batch_norm = "together";  // its means and variances: of all workers' rows together, or local
+  int backup = 0;         // all-reduce: an update does not wait for so many slowest workers; others do their rows
+  bool lossy = false;     // average, groups: what a lost worker learned since the last mean is given up, not done again
   bool exact = false;     // all-reduce: sums by blocks of rows, so that their bits do not depend on who is there
   int exact_blocks = 16;  // of an update's rows; a power of two, at least as many as workers
 
@@ -106,6 +108,8 @@ class Strategy {
   virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
   // Does no member remember anything that the others do not? Then another number of them can go on.
   virtual bool interchangeable() const { return false; }
+  // Can what each remembers be added up (Merge)? Then so can another number.
+  virtual bool mergeable() const { return false; }
   // May others come and go while it trains? Then each counts rows for all, and rank 0 saves for all.
   virtual bool changes() const { return false; }
 
@@ -129,6 +133,11 @@ class Strategy {
     (void)mine, (void)scores;
     return why;
   }
+  // Rows of the last step that nobody has learned from, since who had them was lost.
+  virtual std::size_t given_up() const { return 0; }
+  // How rows are shown to the model, where a member may have to learn from others' than its share.
+  using Show = std::function<data::Batch(const data::Batch& rows)>;
+  virtual void SetShow(Show show) { (void)show; }
   // Who has no more rows takes part in a step of those who still have some; true when nobody has any.
   virtual Result<bool> StepDry() { return true; }
   // Brings all to the same parameters, for a checkpoint or an evaluation.
@@ -170,6 +179,16 @@ class Strategy {
     (void)file;
     return {};
   }
+  // The same of what all members remember alike, for one that comes.
+  virtual void SaveShared(std::vector<data::Tensor>& tensors) const { Save(tensors); }
+  virtual Result<void> LoadShared(const data::TensorFile& file) { return Load(file); }
+  // Adds what another member remembered for itself, who is gone, to what this one does.
+  virtual Result<void> Merge(const data::TensorFile& file) {
+    (void)file;
+    return {};
+  }
+  // Where members come and go: brings what each remembers together, at the first, for it to Save for all.
+  virtual Result<void> Collect() { return {}; }
 };
 
 using StrategyPtr = std::unique_ptr<Strategy>;

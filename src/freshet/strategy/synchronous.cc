@@ -44,8 +44,10 @@ Result<double> Synchronous::Agree(const data::Batch& mine) {
   const auto begun = world_.clock.Now();
   TRY(world_.collectives.AllReduce(shared));
   agreed_at_ = world_.clock.Now();
-  Book(std::span<const float>(shared).subspan(first));
+  ready_.assign(shared.begin() + static_cast<std::ptrdiff_t>(first), shared.end());
+  Book(ready_);
   Count(&StepTimes::wait, "wait", begun, agreed_at_);
+  rows_agreed_ = shared[1];
   everyone_dry_ = shared[1] == 0;
   stop_agreed_ = shared[2] > 0;
   save_agreed_ = shared[3] > 0;
@@ -165,7 +167,7 @@ Result<double> Synchronous::InParts(Synchronous& inner, const data::Batch& whole
 
 Result<std::optional<double>> Synchronous::Step(const data::Batch& piece, const data::Batch& mine,
                                                 std::span<float> scores) {
-  step_ = world_.optimizer.step();
+  BeginStep();
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = step_});
   TRY(At("step.begin"));
   const double weight = TRY(Agree(mine));
@@ -176,7 +178,8 @@ Result<std::optional<double>> Synchronous::Step(const data::Batch& piece, const 
   const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
   if (options_.undo) KeepForUndo(piece);
   const Result<double> loss = Update(piece, mine, weight, scores);
-  if (!loss.ok() && options_.undo) undo_.Restore();
+  if (!options_.lossy || loss.ok()) computed_.reset();
+  if (!loss.ok() && options_.undo && !computed_) TRY(TakeBack());
   TRY(loss);
   times_.bytes_sent += fabric.bytes_sent() - sent;
   times_.bytes_shared += fabric.bytes_shared() - shared;
@@ -185,13 +188,42 @@ Result<std::optional<double>> Synchronous::Step(const data::Batch& piece, const 
   return std::optional<double>(loss.value());
 }
 
+void Synchronous::BeginStep() {
+  step_ = world_.optimizer.step();
+  computed_.reset();
+}
+
+void Synchronous::Agreed(const Wishes& agreed) {
+  stop_agreed_ = agreed.stop;
+  save_agreed_ = agreed.save;
+  admission_agreed_ = agreed.admit;
+  agreed_progress_ = progress_;
+  world_.optimizer.SetProgress(agreed_progress_);
+}
+
+Result<void> Synchronous::TakeBack() {
+  undo_.Restore();
+  if (kept_.empty()) return {};
+  return Load(TRY(data::TensorFile::Parse(std::exchange(kept_, {}), "what a worker remembers")));
+}
+
 void Synchronous::KeepForUndo(const data::Batch& piece) {
+  kept_ = options_.codec == "none" ? "" : Remembered(*this);
   undo_.Begin();
   if (!ChangesEarly()) return;
   if (options_.whole)
     undo_.KeepRowsOf(piece);
   else
     undo_.KeepAll();  // also what others have rows of
+}
+
+std::string Remembered(const Strategy& strategy, bool shared) {
+  std::vector<data::Tensor> tensors;
+  shared ? strategy.SaveShared(tensors) : strategy.Save(tensors);
+  if (tensors.empty()) return "";
+  base::StringFile file;
+  CHECK(data::WriteTensors(file, tensors, {}).ok());
+  return std::move(file.text);
 }
 
 Result<bool> Synchronous::StepDry() {

@@ -46,6 +46,12 @@ class Synchronous : public Strategy {
   // Of an exchange that is not booked yet, all counts as exchange.
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
+  // By rank, the same for all: how long each took to be ready for the exchange before the last agreement, in seconds.
+  std::span<const float> ready() const { return ready_; }
+  // Of a step that failed, with StrategyOptions::lossy: the loss of this worker's own part, which was done and was not
+  // taken back; and how many rows all had agreed to learn from.
+  std::optional<double> computed() const { return computed_; }
+  double rows_agreed() const { return rows_agreed_; }
   // All tell when they were ready for their last exchange, and book how much of it was waiting.
   virtual Result<void> BookExchange();
   std::string algorithms() const override;
@@ -66,8 +72,20 @@ class Synchronous : public Strategy {
   void WillObserve() { observes_ = true; }
   Result<void> Observe(const data::Batch& piece);
 
+  // Parts of a step, for who makes one of another kind.
+  struct Wishes {
+    bool stop = false, save = false, admit = false;
+  };
+  void BeginStep();
+  void KeepForUndo(const data::Batch& piece);
+  Result<void> TakeBack();
+  Wishes wishes() const { return {asked_stop_, asked_save_, asked_admission_}; }
+  void Agreed(const Wishes& agreed);  // by all, who have come as far as this worker
+
   // A place in a step where it may be made to fail.
   Result<void> At(std::string_view place) const { return world_.at ? world_.at(place) : Result<void>(); }
+  // This worker's own part of the step is done, with that loss: what is missing is the mean of all.
+  void Computed(double loss) { computed_ = loss; }
   // Adds a part of a step to the times, and to the trace when there is one.
   void Count(double StepTimes::*part, const char* name, base::Clock::Duration begin, base::Clock::Duration end,
              base::Trace::Details details = {});
@@ -94,7 +112,6 @@ class Synchronous : public Strategy {
   void Book(std::span<const float> ready);
   void Adopt(const StepTimes& before, const StepTimes& after);
   void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end, base::Trace::Details details);
-  void KeepForUndo(const data::Batch& piece);
 
   bool asked_stop_ = false, asked_save_ = false, stop_agreed_ = false, save_agreed_ = false;
   bool asked_admission_ = false, admission_agreed_ = false;
@@ -104,14 +121,24 @@ class Synchronous : public Strategy {
   std::uint64_t step_ = 0;             // the optimizer's, when the current step began
   base::Clock::Duration agreed_at_{};  // about the same moment for all
   std::optional<Unbooked> unbooked_;
+  std::vector<float> ready_;
+  std::optional<double> computed_;
+  double rows_agreed_ = 0;
+  std::string kept_;                           // what this worker remembered before the step
   double progress_ = 0, agreed_progress_ = 0;  // this worker's, that of all
   Undo undo_;
 };
 
 using SynchronousPtr = std::unique_ptr<Synchronous>;
+
+// What it remembers (Strategy::Save, or SaveShared), as bytes for data::TensorFile; "": nothing.
+std::string Remembered(const Strategy& strategy, bool shared = false);
+
 Result<SynchronousPtr> MakeAllReduce(const StrategyOptions& options, const Strategy::World& world);
 Result<SynchronousPtr> MakeAverage(const StrategyOptions& options, const Strategy::World& world);
 Result<SynchronousPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world);
+// All-reduce that does not wait for the slowest (StrategyOptions::backup).
+Result<SynchronousPtr> MakeBackup(const StrategyOptions& options, const Strategy::World& world);
 // All-reduce with sums whose bits do not depend on the number of workers (StrategyOptions::exact).
 Result<SynchronousPtr> MakeExact(const StrategyOptions& options, const Strategy::World& world);
 

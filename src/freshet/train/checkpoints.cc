@@ -30,6 +30,8 @@ bool Checkpoints::Interchangeable() const {
   return !world_.model.traits().own_rule && world_.strategy.interchangeable();
 }
 
+bool Checkpoints::Mergeable() const { return !world_.model.traits().own_rule && world_.strategy.mergeable(); }
+
 Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& early,
                                const data::RowSource& source) const {
   strategy::Strategy& strategy = world_.strategy;
@@ -38,11 +40,12 @@ Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& ea
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();
   if (HasParts()) TRY(SavePart(standing, source));
+  if (strategy.changes()) TRY(strategy.Collect());
   // Where members come and go, rank 0 may be another one meanwhile: until somebody is there who has written it.
   for (double wrote = 0, written = 0; written == 0;) {
     if (strategy.rank() == 0 && wrote == 0) {
       TRY(base::WriteAtomic(env_.files, options_.path, [&](base::OutputFile& file) -> Result<void> {
-        TRY(Write(file, standing, early, seen, standing.joined_rows + rows));
+        TRY(Write(file, standing, early, seen, standing.joined_rows + rows, strategy.changes()));
         return env_.faults.Hit("checkpoint.written");
       }));
       env_.log.Info("checkpoint", "file", options_.path, "epoch", standing.epoch, "rows", standing.joined_rows + rows);
@@ -79,12 +82,13 @@ Result<std::string> Checkpoints::Give(const Standing& standing, const EarlyStopp
 }
 
 Result<void> Checkpoints::Write(base::OutputFile& file, const Standing& standing, const EarlyStopping& early,
-                                const std::vector<double>& seen, std::uint64_t rows) const {
+                                const std::vector<double>& seen, std::uint64_t rows, bool with_remembered) const {
   const EarlyStopping::Record& record = early.record();
   Json json = Json::parse(standing.Place());
   json["workers"] = Workers();
   json["parts"] = HasParts();
   json["interchangeable"] = Interchangeable();
+  json["mergeable"] = Mergeable();
   json["algorithms"] = world_.strategy.algorithms();
   if (!options_.choice.empty()) json["choice"] = options_.choice;
   if (!standing.cuts.empty()) json["cuts"] = standing.cuts;
@@ -120,6 +124,9 @@ Result<void> Checkpoints::Write(base::OutputFile& file, const Standing& standing
   early.Save(tensors);
   Window::Save(standing.Waiting(), offsets, tensors);
   world_.description.Save(metadata, tensors, storage);
+  const std::size_t before = tensors.size();
+  if (with_remembered) world_.strategy.Save(tensors);
+  if (tensors.size() > before) metadata["remembered"] = "by all workers";
   return data::WriteTensors(file, tensors, metadata);
 }
 

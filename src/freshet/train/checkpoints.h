@@ -59,13 +59,16 @@ class Checkpoints {
   bool HasParts() const;
   CheckpointFiles OwnFiles() const;  // ranks may change
   bool Interchangeable() const;
+  bool Mergeable() const;
   Result<std::vector<double>> CountTogether(const Standing& standing) const;
   // What is the same for all workers, who have seen that much together.
   Result<void> Write(base::OutputFile& file, const Standing& standing, const EarlyStopping& early,
-                     const std::vector<double>& seen, std::uint64_t rows) const;
+                     const std::vector<double>& seen, std::uint64_t rows, bool with_remembered = false) const;
   Result<void> LoadFrom(const data::TensorFile& file, Standing& standing, EarlyStopping& early) const;
   Result<void> SavePart(const Standing& standing, const data::RowSource& source) const;
   Result<void> LoadPart(const data::TensorFile& part, Standing& standing) const;
+  // Of `before` workers, each takes over what some of them remembered.
+  Result<void> MergeParts(int before, std::uint64_t save) const;
   Result<void> LoadOptimizer(const data::TensorFile& file) const;
 
   const base::Env env_;

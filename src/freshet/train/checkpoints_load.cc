@@ -62,10 +62,12 @@ Result<void> Checkpoints::LoadFrom(const data::TensorFile& file, Standing& stand
           Str("the data has changed since it was written (", FirstDifference(json.at("inputs"), options_.inputs), ")"));
     const int workers = Workers();
     const int before = json.value("workers", 0);
-    if (before != workers && !(json.value("interchangeable", false) && Interchangeable()))
+    const bool merges = before != workers && before > 0 && HasParts() && json.value("parts", true) &&
+                        json.value("mergeable", false) && Mergeable();
+    if (before != workers && !(json.value("interchangeable", false) && Interchangeable()) && !merges)
       return unusable(Str("written by ", before, " workers, now ", workers,
-                          ": another number goes on only with all-reduce of a ", Option("batch"), " above 1, ",
-                          Option("codec"), " none and ", Option("split"), " rows"));
+                          ": another number goes on only with all-reduce of a ", Option("batch"), " above 1 and ",
+                          Option("split"), " rows"));
     if (json.contains("cuts")) standing.cuts = json.at("cuts").get<data::Cuts>();
     description = TRY(data::Description::Load(file));
     standing.seen = standing.progressive = SumsFor(model, description);
@@ -94,6 +96,10 @@ Result<void> Checkpoints::LoadFrom(const data::TensorFile& file, Standing& stand
     TRY(LoadOptimizer(own));
     optimizer.SetStep(json.at("step"));
     TRY(standing.window.Load(file));
+    // What workers had not delivered yet is the first one's now.
+    if (strategy.changes() && file.metadata().contains("remembered"))
+      TRY(strategy.rank() == 0 ? strategy.Load(file) : strategy.LoadShared(file));
+    if (merges) TRY(MergeParts(before, standing.saves));
     if (part) {
       TRY(LoadPart(*part, standing));
     } else if (strategy.rank() > 0 && !standing.learned) {
@@ -127,6 +133,18 @@ Result<void> Checkpoints::LoadOptimizer(const data::TensorFile& file) const {
     else
       state.Scatter(b, values);
   }
+  return {};
+}
+
+Result<void> Checkpoints::MergeParts(int before, std::uint64_t save) const {
+  const auto part = [&](int rank) {
+    return data::TensorFile::Read(env_.files, CheckpointFiles(env_.files, options_.path, rank, before).Part(save));
+  };
+  strategy::Strategy& strategy = world_.strategy;
+  if (strategy.rank() >= before) return strategy.LoadShared(TRY(part(0)));
+  TRY(strategy.Load(TRY(part(strategy.rank()))));
+  for (int other = strategy.rank() + strategy.size(); other < before; other += strategy.size())
+    TRY(strategy.Merge(TRY(part(other))));
   return {};
 }
 

@@ -20,6 +20,8 @@ class ElasticTraining : public testing::Test {
     bool ran = false, came = false;
     BenchOutcome outcome;
     std::uint64_t losses = 0;
+    strategy::GroupHistory history = {};
+    strategy::StepTimes times = {};
     base::Clock::Duration at{0};
   };
   struct Run {
@@ -28,6 +30,11 @@ class ElasticTraining : public testing::Test {
     std::vector<Fault> faults = {};
     fabric::Algorithm algorithm = fabric::Algorithm::kRing;
     std::vector<std::string> hosts = {};  // by rank
+    double evict_factor = 0;              // after 20 ms
+    std::size_t least = 1;                // members
+    bool plain = false;                   // a group that ends with its first loss
+    base::Clock::Duration wait{0};        // of too few
+    base::Clock::Duration heartbeat = std::chrono::milliseconds(5);
     // Told where each member is: in its steps, in a change of the group, in what it says about the next (vote.promised,
     // vote.accepted, vote.committed).
     std::function<void(World::Member& member, std::string_view place)> at = {};
@@ -45,7 +52,7 @@ class ElasticTraining : public testing::Test {
     using fabric::Seat;
     const int size = run.size;
     fabric::sim::WorldOptions options{.size = size, .seed = run.seed, .faults = run.faults};
-    options.fabric.heartbeat = 5ms;
+    options.fabric.heartbeat = run.heartbeat;
     options.fabric.heartbeat_misses = 6;
     options.fabric.hosts = run.hosts;
     World world(options);
@@ -68,7 +75,7 @@ class ElasticTraining : public testing::Test {
       fabric::ElasticGroup::Options how;
       for (const Seat& each : first.seats) how.contacts.push_back(each.address);
       how.let_in = 1s;
-      how.membership = {.retry = 50ms, .patience = 3s};
+      how.membership = {.retry = 50ms, .patience = 3s, .wait = run.wait, .least = run.least};
       how.remember = [&](const fabric::Testimony& testimony) {
         kept[seat.id] = testimony;
         if (!run.at) return;
@@ -91,20 +98,41 @@ class ElasticTraining : public testing::Test {
       strategy::Elastic* elastic = nullptr;
       Plan plan = plan_;
       plan.computing = [&] { member.Compute(1ms); };
+      std::unique_ptr<fabric::Fabric> alone;
+      std::optional<fabric::Collectives> collectives;
+      strategy::Strategy* working = nullptr;
       plan.own_strategy = [&](strategy::Learner learner) {
+        if (run.plain) {
+          strategy::StrategyOptions options = plan.strategy;
+          options.batch = plan.train.batch;
+          alone = member.Connect();
+          collectives.emplace(*alone, fabric::Collectives::Options{.algorithm = run.algorithm});
+          auto made = strategy::Strategy::Make(options, {*collectives, learner.model, learner.parameters,
+                                                         learner.optimizer, learner.memory, learner.clock});
+          working = made.value().get();
+          return std::move(made).value();
+        }
         strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = run.algorithm}};
         options.strategy.batch = plan.train.batch;
         options.comes = comes;
+        options.evict_factor = run.evict_factor;
+        options.evict_seconds = 0.02;
         learner.at = [&](std::string_view place) -> Result<void> {
           if (run.at) run.at(member, place);
           return {};
         };
         auto made = strategy::Elastic::Make(options, group, learner);
+        if (!made.ok()) ADD_FAILURE() << made.error().text;
         CHECK(made.ok());
         elastic = made.value().get();
-        return std::move(made).value();
+        working = elastic;
+        return strategy::StrategyPtr(std::move(made).value());
       };
-      plan.train.progress = [&](const Progress&) { end.losses = elastic->losses(); };
+      plan.train.progress = [&](const Progress&) {
+        if (elastic != nullptr) end.losses = elastic->losses();
+        if (elastic != nullptr) end.history = elastic->history();
+        end.times = working->times();
+      };
       end.outcome = bench_.RunBy(plan, member.DiskOver(bench_.files), member.clock());
       end.at = member.clock().Now();
       if (!member.dead()) ends[static_cast<std::size_t>(member.rank())] = std::move(end);

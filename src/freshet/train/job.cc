@@ -151,7 +151,8 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   if (!comes) TRY(RemoveCheckpoint(env.files, job));
   std::unique_ptr<TrainTrace> trace;
   if (!job.trace.empty()) {
-    trace = TRY(TrainTrace::Open(env.files, env.clock, job.trace, rank, std::max(job.together.workers, 1)));
+    const int number = comes ? 1 : rank;  // who comes begins no file
+    trace = TRY(TrainTrace::Open(env.files, env.clock, job.trace, number, std::max(job.together.workers, 1)));
     start.trace = trace.get();
   }
   if (members != nullptr) members->Begin();
@@ -159,10 +160,10 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
                 : members != nullptr        ? WorkAsMember(env, start, memory, members->fabric(), std::move(source))
                 : job.together.workers == 0 ? WorkAlone(env, start, memory, std::move(source))
                                             : WorkTogether(env, start, memory);
-  if (trace != nullptr && rank == 0 && !worked.ok()) (void)trace->Write();  // as far as it went
+  if (trace != nullptr && trace->writes() && !worked.ok()) (void)trace->Write();  // as far as it went
   Outcome outcome = TRY(std::move(worked));
   if (members != nullptr) members->Part();
-  if (trace != nullptr && rank == 0) TRY(trace->Write());
+  if (trace != nullptr && trace->writes()) TRY(trace->Write());
   outcome.trace = std::move(trace);
   const Report& report = outcome.report;
   if (outcome.rank == 0 && rank == 0 && ((report.rows == 0 && report.epochs == 0) || report.progressive.rows() == 0))

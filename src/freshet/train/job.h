@@ -89,9 +89,10 @@ struct Outcome {
   Report report;
   std::vector<WorkerReport> workers{};  // how each did; none when there was one alone
   Topology topology{};
-  std::optional<Choice> choice{};  // of a strategy that was left open; in `job`, too
-  std::uint64_t bad_rows = 0;      // set aside in the last pass
-  int rank = 0;                    // of this process, at the end
+  std::optional<Choice> choice{};                 // of a strategy that was left open; in `job`, too
+  std::optional<strategy::GroupHistory> group{};  // where workers might come and go
+  std::uint64_t bad_rows = 0;                     // set aside in the last pass
+  int rank = 0;                                   // of this process, at the end
   std::unique_ptr<TrainTrace> trace{};
 };
 

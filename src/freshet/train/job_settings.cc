@@ -32,11 +32,9 @@ Result<void> CheckElastic(const Job& job) {
     return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
   };
   if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
-  if (together.strategy.codec != "none" || together.strategy.factors)
-    return refuse("codec", "what a worker has rounded off and will send later is lost with it");
+  if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   if (!together.Whole()) return refuse("split", Str(together.split, ": nobody else has the rows of who is lost"));
   if (!job.cache.empty()) return refuse("cache", "workers have no numbers of their own to name its files by");
-  if (!job.trace.empty()) return refuse("trace", "who comes later is not in it");
   if (job.together.batch_per_worker) return refuse("batch-per-worker", "an update has as many rows whoever is there");
   return {};
 }
@@ -135,8 +133,9 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
 
 std::string Fingerprint(const Job& job) {
   // Workers with inputs of their own each name another.
-  Names free = {"checkpoint", "checkpoint-seconds", "fresh",   "scratch",     "bad-rows", "cache", "max-bad-rows",
-                "workers",    "keep-optimizer",     "elastic", "elastic-wait"};
+  Names free = {
+      "checkpoint", "checkpoint-seconds", "fresh",   "scratch",      "bad-rows", "cache",       "max-bad-rows",
+      "workers",    "keep-optimizer",     "elastic", "elastic-wait", "evict",    "evict-after", "copy-every"};
   if (job.together.own()) free.insert({"data", "label-file"});
   return Without(free, job.Lines());
 }

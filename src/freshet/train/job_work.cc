@@ -107,6 +107,9 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
         .strategy = job.together.strategy, .how = worker.how, .comes = start.around.elastic->comes};
     how.strategy.batch = start.batch;
     how.strategy.threads = env.executor.width();
+    how.evict_factor = job.together.evict;
+    how.evict_seconds = job.together.evict_after;
+    how.copy_every = job.together.copy_every;
     how.changed = start.around.changed;
     auto made = TRY(strategy::Elastic::Make(
         how, *worker.group, {*model, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
@@ -152,6 +155,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     return {};
   };
   if (elastic != nullptr) TRY(elastic->Together(gather));
+  if (elastic != nullptr && start.trace != nullptr)
+    TRY(elastic->Together([&](fabric::Collectives& all) { return start.trace->GatherThose(all); }));
   if (collectives != nullptr) TRY(gather(*collectives));
   data::Metadata metadata = {{"rows", Str(report.progressive.rows())}, {"epochs", Str(report.epochs)}};
   return Outcome{.job = {},
@@ -160,6 +165,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
                  .report = std::move(report),
                  .workers = std::move(workers),
                  .choice = std::move(choice),
+                 .group = elastic == nullptr ? std::nullopt : std::optional(elastic->history()),
                  .bad_rows = bad_rows,
                  .rank = strategy == nullptr ? 0 : strategy->rank()};
 }
@@ -275,6 +281,7 @@ Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory
                        .start = start,
                        .description = start.description,
                        .memory = memory,
+                       .trace = start.trace == nullptr ? nullptr : &start.trace->recorder(0),
                        .speaks = !place.comes && (members == nullptr || group.rank() == 0),
                        .group = &group,
                        .how = how},

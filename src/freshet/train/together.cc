@@ -20,6 +20,15 @@ void Together::Register(base::Settings& settings) {
       "elastic-wait", &elastic_wait,
       "elastic: seconds for which fewer than MIN wait for others to come, before they keep a checkpoint and stop",
       {.value = "S", .least = 0, .most = 86'400});
+  settings.Add("evict", &evict,
+               "elastic: a worker that takes more than X times as long as the others is left out; it may come back",
+               {.value = "X", .least = 0, .most = 1e6});
+  settings.Add("evict-after", &evict_after, "seconds for which it has to be that slow",
+               {.value = "S", .least = 0, .most = 86'400});
+  settings.Add(
+      "copy-every", &copy_every,
+      "elastic with a codec: steps after which each worker copies what it has not sent yet to the next; 0: never",
+      {.value = "N"});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
   settings.Add("algorithm-table", &algorithm_table, "topology auto: what goes how from which size on, in bytes",
@@ -64,6 +73,13 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("batch-norm", &strategy.batch_norm,
                "statistics of batch norm: of all workers' rows together, or local to each worker",
                {.value = "HOW", .choices = {"together", "local"}});
+  settings.Add("backup", &strategy.backup,
+               "all-reduce: an update does not wait for the N slowest workers; the others do their rows",
+               {.value = "N", .least = 0, .most = 1024});
+  settings.Add(
+      "lossy", &strategy.lossy,
+      "average, groups with elastic: what a lost worker had learned since the last mean is given up and counted, "
+      "not done again");
   settings.Add(
       "exact", &strategy.exact,
       "all-reduce: sums by blocks of rows, so that any number of workers, whoever comes and goes, makes the same "

@@ -16,6 +16,9 @@ struct Together {
   std::string scale_rate = "none";     // linear: the rate times the number of workers, reached by a warm-up
   std::string elastic;                 // MIN:MAX processes, that may come and go while they train; empty: they may not
   double elastic_wait = 0;             // seconds for which too few wait for others to come, before they stop
+  double evict = 0;                    // elastic: who is so many times slower than the others is left out; 0: nobody
+  double evict_after = 10;             // seconds in a row
+  std::uint64_t copy_every = 16;       // elastic: steps between copies of what a codec has not sent yet; 0: none
   std::string split = "auto";          // how rows are shared out: rows, bytes, own
   std::string topology = "auto";       // how sums travel
   bool calibrate = false;              // topology auto: by measurements, not a fixed table

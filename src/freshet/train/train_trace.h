@@ -31,9 +31,12 @@ class TrainTrace {
   // Of processes, all together: before training, and after it. Gather brings everything to rank 0.
   Result<void> CompareClocks(fabric::Collectives& collectives);
   Result<void> Gather(fabric::Collectives& collectives);
+  // The same after training alone, for those who are there in the end, with the ranks they then have.
+  Result<void> GatherThose(fabric::Collectives& collectives);
 
   // Writes what there is; rank 0 alone. After a failure that is what this process recorded.
   Result<void> Write() const;
+  bool writes() const { return rank_ == 0; }
   const std::string& path() const { return path_; }
   std::uint64_t spans() const;    // in all, of those that are there
   std::uint64_t dropped() const;  // and that there was no room for
@@ -47,7 +50,7 @@ class TrainTrace {
   base::Files& files_;
   base::Clock& clock_;
   const std::string path_;
-  const int rank_;
+  int rank_;
   base::Clock::Duration origin_;  // what the picture calls 0, by rank 0's clock
   std::string host_ = "localhost";
   std::vector<std::unique_ptr<base::Trace>> recorders_;

@@ -63,6 +63,7 @@ Result<Report> Trainer::Run(data::RowSource& source) {
   TRY(optimizer_.Follow(parameters_));
   TRY(ChooseStrategy());
   s.augment = TRY(data::Augment::Make(description_, {options_.seed, options_.mirror}));
+  if (Shown()) strategy_->SetShow([this, &s](const data::Batch& rows) { return Show(rows, s.shown_of_others); });
   bool comes = strategy_->comes();
   TRY(Resume());
   const bool resumed = s.epoch > 0 || s.learned || s.position.block > 0;

@@ -131,6 +131,7 @@ class Trainer {
   Result<void> StopTogether(const Result<void>& mine);
   Result<void> CollectRated(data::RowSource& source);
   Result<void> SaveCheckpoint();
+  data::Batch Show(data::Batch rows, std::vector<float>& memory) const;
   Error KeepWhatThereIs(Error why);
   Result<void> Resume();
   Error Diverged() const;

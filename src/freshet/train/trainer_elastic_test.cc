@@ -61,6 +61,162 @@ TEST_F(ElasticTraining, ExactSumsEndWithTheBitsOfWhatNothingDisturbed) {
   }
 }
 
+// Of averages, what the lost had learned since the last mean is done again, or given up and counted.
+TEST_F(ElasticTraining, WhatTheLostHadLearnedIsGivenUpWhereThatIsWanted) {
+  for (const char* const kind : {"average", "groups"}) {
+    SCOPED_TRACE(kind);
+    plan_.strategy.kind = kind;
+    plan_.strategy.every = 3;
+    plan_.strategy.lossy = true;
+    const auto undisturbed = Train(4, 1, {});
+    Forget();
+    ASSERT_TRUE(undisturbed[0].outcome.ok()) << undisturbed[0].outcome.error->text;
+    EXPECT_EQ(undisturbed[0].history.given_up, 0u);
+    bool some = false;
+    for (int at = 20; at < 60; at += 3) {
+      const std::string fault = Str("crash rank=2 at=", at, "ms");
+      SCOPED_TRACE(fault);
+      const auto ends = Train(4, 1, fabric::sim::ParseFaults(fault, 4).value());
+      for (const std::size_t rank : {0, 1, 3}) {
+        ASSERT_TRUE(ends[rank].ran && ends[rank].outcome.ok())
+            << (ends[rank].outcome.error ? ends[rank].outcome.error->text : "");
+        EXPECT_EQ(ends[rank].outcome.weights, ends[0].outcome.weights);
+        EXPECT_EQ(ends[rank].history.given_up, ends[0].history.given_up);
+        EXPECT_EQ(ends[rank].outcome.report->rows + ends[rank].history.given_up, undisturbed[0].outcome.report->rows);
+      }
+      some = some || ends[0].history.given_up > 0;
+      Forget();
+    }
+    EXPECT_TRUE(some);
+  }
+}
+
+// What a codec has not delivered yet goes on with a neighbour, who has a copy.
+TEST_F(ElasticTraining, GoesOnWithCodecs) {
+  for (const char* const codec : {"int8", "topk", "1bit", "fp16"}) {
+    SCOPED_TRACE(codec);
+    plan_.strategy.codec = codec;
+    plan_.strategy.top = 0.5;
+    const auto undisturbed = Train(4, 1, {});
+    Forget();
+    ASSERT_TRUE(undisturbed[0].outcome.ok()) << undisturbed[0].outcome.error->text;
+    const double calm = undisturbed[0].outcome.report->last_epoch.loss();
+    for (const char* const plan : {"crash rank=0 at=40ms", "crash rank=1 at=40ms for=20ms; crash rank=3 at=90ms"}) {
+      const auto ends = Train(4, 1, fabric::sim::ParseFaults(plan, 4).value());
+      const BenchOutcome* one = nullptr;
+      for (const Ended& end : ends) {
+        if (!end.ran) continue;
+        ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+        if (one == nullptr) one = &end.outcome;
+        EXPECT_EQ(end.outcome.weights, one->weights);
+        EXPECT_EQ(end.outcome.report->rows, undisturbed[0].outcome.report->rows);
+      }
+      EXPECT_NEAR(one->report->last_epoch.loss(), calm, 0.05 * calm);
+      Forget();
+    }
+  }
+}
+
+TEST_F(ElasticTraining, NothingIsAddedToAStep) {
+  Run run{.heartbeat = 10s};  // of which there are as many as there is time
+  const auto elastic = Train(run);
+  Forget();
+  run.plain = true;
+  const auto without = Train(run);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(elastic[rank].outcome.weights, without[rank].outcome.weights);
+    EXPECT_EQ(elastic[rank].times.steps, without[rank].times.steps);
+    EXPECT_EQ(elastic[rank].times.bytes_sent, without[rank].times.bytes_sent);
+  }
+}
+
+TEST_F(ElasticTraining, WhoIsMuchSlowerThanTheOthersIsLeftOut) {
+  const auto undisturbed = Train(4, 1, {});
+  Forget();
+  Run run{.faults = fabric::sim::ParseFaults("slow rank=2 times=6 at=30ms", 4).value()};
+  const auto waited = Train(run);
+  Forget();
+  run.evict_factor = 8;  // slow, but not that slow
+  EXPECT_TRUE(Train(run)[2].outcome.ok());
+  Forget();
+  run.evict_factor = 3;
+  const auto ends = Train(run);
+  ASSERT_TRUE(ends[2].ran && !ends[2].outcome.ok());
+  EXPECT_EQ(ends[2].outcome.code(), Code::kPeerLost);
+  EXPECT_EQ(ends[2].outcome.error->text, "left out by the others: more than 3 times slower than they are, for 0.02 s");
+  for (const std::size_t rank : {0, 1, 3}) {
+    ASSERT_TRUE(ends[rank].outcome.ok()) << ends[rank].outcome.error->text;
+    EXPECT_LT(Distance(ends[rank].outcome, undisturbed[0].outcome), 1e-5);
+    EXPECT_EQ(ends[rank].outcome.report->rows, undisturbed[0].outcome.report->rows);
+    EXPECT_LT(ends[rank].at, waited[rank].at * 6 / 10);
+  }
+}
+
+TEST_F(ElasticTraining, TheSlowestIsNotWaitedFor) {
+  const auto undisturbed = Train(4, 1, {});
+  Forget();
+  for (const int slow : {0, 2}) {
+    SCOPED_TRACE(Str("rank ", slow));
+    Run run{.faults = fabric::sim::ParseFaults(Str("slow rank=", slow, " times=6 at=30ms"), 4).value()};
+    plan_.strategy.backup = 0;
+    const auto waited = Train(run);
+    Forget();
+    plan_.strategy.backup = 1;
+    plan_.train.checkpoint_seconds = 1000;  // at each all meet
+    const auto ends = Train(run);
+    Forget();
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      ASSERT_TRUE(ends[rank].outcome.ok()) << ends[rank].outcome.error->text;
+      EXPECT_EQ(ends[rank].outcome.weights, ends[0].outcome.weights);
+      EXPECT_LT(Distance(ends[rank].outcome, undisturbed[0].outcome), 1e-5);
+      EXPECT_EQ(ends[rank].outcome.report->rows, undisturbed[0].outcome.report->rows);
+    }
+    EXPECT_LT(ends[1].at, waited[1].at * 6 / 10);
+    // And again with somebody lost while some are late.
+    for (int at = 60; at < 100; at += 7) {
+      run.faults =
+          fabric::sim::ParseFaults(Str("slow rank=", slow, " times=6 at=30ms; crash rank=3 at=", at, "ms"), 4).value();
+      const auto fewer = Train(run);
+      for (const std::size_t rank : {0, 1, 2}) {
+        ASSERT_TRUE(fewer[rank].outcome.ok()) << fewer[rank].outcome.error->text;
+        EXPECT_EQ(fewer[rank].outcome.weights, fewer[0].outcome.weights);
+        EXPECT_LT(Distance(fewer[rank].outcome, undisturbed[0].outcome), 1e-5);
+        EXPECT_EQ(fewer[rank].outcome.report->rows, undisturbed[0].outcome.report->rows);
+      }
+      Forget();
+    }
+  }
+}
+
+// Too few are left, and two others come meanwhile: they are let in in the midst of a step.
+TEST_F(ElasticTraining, TooFewLetOthersInOrKeepACheckpoint) {
+  const auto undisturbed = Train(4, 1, {});
+  Forget();
+  Run run{.faults = fabric::sim::ParseFaults("crash rank=1 at=40ms for=300ms; crash rank=2 at=40ms", 4).value(),
+          .least = 3,
+          .wait = 1s};
+  const auto ends = Train(run);
+  for (const std::size_t rank : {0, 1, 3}) {
+    ASSERT_TRUE(ends[rank].ran && ends[rank].outcome.ok())
+        << rank << ": " << (ends[rank].outcome.error ? ends[rank].outcome.error->text : "did not run");
+    EXPECT_LT(Distance(ends[rank].outcome, undisturbed[0].outcome), 1e-5);
+    EXPECT_EQ(ends[rank].outcome.report->rows, undisturbed[0].outcome.report->rows);
+  }
+  Forget();
+  run.wait = 0s;
+  run.faults = fabric::sim::ParseFaults("crash rank=1 at=41ms; crash rank=2 at=41ms", 4).value();
+  plan_.train.checkpoint_seconds = 1000;  // nothing is saved but for this
+  const auto stopped = Train(run);
+  ASSERT_FALSE(stopped[0].outcome.ok());
+  EXPECT_NE(stopped[0].outcome.error->text.find("2 workers are left, and at least 3 are needed; checkpoint written to"),
+            std::string::npos)
+      << stopped[0].outcome.error->text;
+  const auto resumed = Train(4, 2, {});
+  EXPECT_LT(Distance(resumed[0].outcome, undisturbed[0].outcome), 1e-5);
+  EXPECT_EQ(resumed[0].outcome.report->rows, undisturbed[0].outcome.report->rows);
+  EXPECT_LT(resumed[0].at, undisturbed[0].at * 9 / 10);  // it did not begin anew
+}
+
 TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
   const auto undisturbed = Train(5, 1, {});
   Forget();

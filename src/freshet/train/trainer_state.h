@@ -27,7 +27,8 @@ struct Trainer::State : Standing {
   Strata strata;
   bool strata_whole = false;  // holds everything: later epochs need not read
   std::optional<data::Augment> augment;
-  std::vector<float> shown;  // what it makes of a batch
+  std::vector<float> shown;            // what it makes of a batch
+  std::vector<float> shown_of_others;  // rows of who is slow
   std::vector<float> scores;
 
   optimize::HeapMemory memory;  // of `alone` and `early`, which it outlives

@@ -60,6 +60,16 @@ double Trainer::ProgressAt(const data::RowSource& source, const data::Position& 
   return (state_->epoch + source.Fraction(position).value_or(0)) / options_.epochs;
 }
 
+// Rows as the model is shown them in this epoch.
+data::Batch Trainer::Show(data::Batch rows, std::vector<float>& memory) const {
+  const State& s = *state_;
+  memory.resize(rows.rows * s.augment->width());
+  s.augment->ForTraining(rows, static_cast<std::uint64_t>(s.epoch), memory.data());
+  rows.dense = memory.data();
+  rows.width = s.augment->width();
+  return rows;
+}
+
 Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   State& s = *state_;
   const auto begun = env_.clock.Now();
@@ -71,12 +81,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
     for (bool done = false; !done;) {
       mine = strategy_->Share(piece);
       s.scores.resize(strategy_->has_scores() ? mine.rows * model_.scores() : 0);
-      if (Shown()) {
-        s.shown.resize(mine.rows * s.augment->width());
-        s.augment->ForTraining(mine, static_cast<std::uint64_t>(s.epoch), s.shown.data());
-        mine.dense = s.shown.data();
-        mine.width = s.augment->width();
-      }
+      if (Shown()) mine = Show(mine, s.shown);
       CountRead();
       Ask(s.watch.rows_wanted());
       const auto made = strategy_->Step(piece, mine, s.scores);
@@ -88,7 +93,7 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
     }
     if (loss) {
       if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
-      s.rows += strategy_->changes() ? piece.rows : mine.rows;
+      s.rows += strategy_->changes() ? piece.rows - strategy_->given_up() : mine.rows;
       s.lot.done += piece.rows;
       if (!std::isfinite(s.seen.total_loss())) return Diverged();
     }

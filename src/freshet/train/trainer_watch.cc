@@ -34,13 +34,13 @@ Result<void> Trainer::SaveOrStop(base::Clock::Duration now) {
   if (!options_.checkpoint_path.empty() && (stop || strategy_->save_agreed())) {
     s.seconds += s.watch.Lap();
     CountRead();
-    TRY(SaveCheckpoint());
+    if (auto saved = SaveCheckpoint(); !saved.ok()) return KeepWhatThereIs(std::move(saved).error());
     strategy_->Forget();
     s.watch.WantRows();
   }
   if (stop) return Stopped();
   if (strategy_->admission_agreed()) {
-    TRY(strategy_->Admit());
+    if (auto admitted = strategy_->Admit(); !admitted.ok()) return KeepWhatThereIs(std::move(admitted).error());
     s.watch.WantRows();
   }
   return {};
@@ -76,6 +76,7 @@ void Trainer::Show(double fraction) {
   progress.epoch = s.epoch;
   progress.epochs = options_.epochs;
   progress.rows = s.rows;
+  progress.step = optimizer_.step();
   progress.mean_loss = s.seen.loss();
   progress.error_rate = s.seen.error_rate();
   progress.rmse = s.seen.rmse();

@@ -165,11 +165,34 @@ TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) 
   for (std::size_t i = 0; i < whole.weights[0].size(); ++i) ASSERT_NEAR(two.weights[0][i], whole.weights[0][i], 1e-4);
 }
 
+TEST_F(TrainerWorkersTest, AnotherNumberTakesOverWhatACodecHeldBack) {
+  for (const std::string codec : {"1bit", "topk"}) {
+    Plan plan = Sea(400);
+    plan.strategy.codec = codec;
+    plan.strategy.top = 0.5;
+    plan.train.epochs = 3;
+    const BenchOutcome whole = Together(4, plan);
+    ASSERT_TRUE(whole.ok()) << whole.error->text;
+    Forget();
+    for (const int workers : {1, 2, 3, 6}) {
+      SCOPED_TRACE(Str(codec, ", then ", workers));
+      Plan stops = plan;
+      stops.stop_at = whole.told / 3;
+      ASSERT_EQ(Together(4, stops).code(), Code::kStopped);
+      const BenchOutcome other = Together(workers, plan);
+      ASSERT_TRUE(other.ok()) << other.error->text;
+      Forget();
+      EXPECT_EQ(other.report->rows, whole.report->rows);
+      EXPECT_NEAR(other.report->last_epoch.loss(), whole.report->last_epoch.loss(),
+                  0.1 * whole.report->last_epoch.loss());
+    }
+  }
+}
+
 TEST_F(TrainerWorkersTest, AnotherNumberIsRefusedWhereWorkersHaveSomethingOfTheirOwn) {
-  for (const std::string what : {"codec", "average", "bytes"}) {
+  for (const std::string what : {"average", "bytes"}) {
     SCOPED_TRACE(what);
     Plan plan = Sparse(100);
-    if (what == "codec") plan.strategy.codec = "1bit";
     if (what == "average") plan.strategy.kind = "average";
     plan.strategy.whole = what != "bytes";
     plan.stop_at = 4;

@@ -14,6 +14,7 @@ namespace freshet::train {
 struct Progress {
   int epoch = 0, epochs = 1;
   std::uint64_t rows = 0;             // in this run, over all epochs
+  std::uint64_t step = 0;             // updates of the model so far
   double mean_loss = 0;               // of this epoch so far
   double total_loss = 0, weight = 0;  // the sums behind it, for means over parts of the epoch
   std::optional<double> error_rate, rmse;

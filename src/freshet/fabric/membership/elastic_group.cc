@@ -138,12 +138,14 @@ void ElasticGroup::Dispatch() {
 
 Result<void> ElasticGroup::Begin() { return Settle(); }
 
-Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits, bool in_order) {
+Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits, bool in_order,
+                                   std::optional<MemberId> without) {
   {
     const base::Lock lock(mutex_);
     parked_ = true;
     membership_.SetHave(step, checksum);
     membership_.SetAdmits(admits);
+    if (without) membership_.OnLeave(*without, clock_.Now());
     membership_.OnWanted(clock_.Now());
     Dispatch();
   }

@@ -48,6 +48,7 @@ class ElasticGroup {
   Fabric& fabric() { return *fabric_; }
   Roster roster() const;
   int rank() const;
+  std::size_t least() const { return options_.membership.least; }  // members
 
   // How this one ended, as far as it is proved; "" else.
   std::string HowEnded(MemberId id) const;
@@ -56,8 +57,10 @@ class ElasticGroup {
   bool change_wanted() const;
   // This member is out of its step and has finished `step`, with what has that checksum. Those who want in are let in
   // only if it admits them. In order: nothing has failed, and the others are about to do the same.
+  // `without`: all have agreed that it is left out.
   using Admits = Membership::Admits;
-  Result<void> Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits = Admits::kAll, bool in_order = false);
+  Result<void> Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits = Admits::kAll, bool in_order = false,
+                       std::optional<MemberId> without = {});
   // All others are known to have ended, but for too few to go on with.
   bool too_few() const;
 
