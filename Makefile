@@ -64,6 +64,7 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/hosts.py
 	@/usr/bin/python3 -B tests/cluster/faults.py
 	@/usr/bin/python3 -B tests/cluster/elastic.py
+	@/usr/bin/python3 -B tests/cluster/kill_points.py
 
 test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 2,000 faults in simulated worlds, 20,000 changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py

@@ -13,6 +13,7 @@ Result<std::unique_ptr<Witness>> Witness::Open(const Token& token, std::string j
 Witness::Witness(std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
     : post_(std::move(post)), clock_(clock), postman_(clock, [this] {
         while (!ending_) (void)post_->Receive(clock_.Now() + std::chrono::seconds(1));
+        post_->Flush(clock_.Now() + std::chrono::seconds(1));  // the last may be the one that matters
       }) {}
 
 Witness::~Witness() {

@@ -75,6 +75,10 @@ std::optional<std::string> TcpPost::Receive(Clock::Duration until) {
   }
 }
 
+void TcpPost::Flush(Clock::Duration until) {
+  for (TakeOrders(); !errands_.empty() && clock_.Now() < until; TakeOrders()) Look(until);
+}
+
 void TcpPost::TakeOrders() {
   std::deque<std::pair<std::string, std::string>> orders;
   {

@@ -34,6 +34,8 @@ class TcpPost final : public Post {
   void Send(const std::string& address, std::string letter) override;
   std::optional<std::string> Receive(base::Clock::Duration until) override;
   void Wake() override;
+  // Until all that was to be sent is out, or cannot be delivered; for who receives, before it ends.
+  void Flush(base::Clock::Duration until);
 
   std::uint64_t strangers() const;
 

@@ -47,6 +47,20 @@ class TcpPostTest : public testing::Test {
   base::SystemClock clock_;
 };
 
+// Who has told how a worker ended, and ends itself.
+TEST_F(TcpPostTest, WhatWasSentAtTheLastMomentIsDelivered) {
+  const auto other = Open();
+  for (int time = 0; time < 20; ++time) {
+    std::jthread sender([&] {
+      const auto one = Open();
+      one->Send(other->address(), "the end");
+      one->Send("127.0.0.1:1", "to nobody");
+      one->Flush(clock_.Now() + 5s);
+    });
+    EXPECT_EQ(other->Receive(clock_.Now() + 5s), "the end");
+  }
+}
+
 TEST_F(TcpPostTest, LettersArriveWholeWhateverTheirLength) {
   const auto one = Open(), other = Open();
   for (const std::size_t bytes : {0, 1, 1000, 1 << 20}) {
