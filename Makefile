@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -66,15 +66,21 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/elastic.py
 	@/usr/bin/python3 -B tests/cluster/kill_points.py
 
-test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, 2,000 faults in simulated worlds, 20,000 changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
+test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, thousands of faults in simulated worlds and changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
 	@/usr/bin/python3 bench/convergence.py
 	@build/release/bench/network_bench walk
-	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*:ElasticTraining.*' --gtest_brief=1
+	@scripts/install-deps --lint
+	@$(MAKE) --no-print-directory -j 2 slow-crashes slow-seeds
+
+slow-crashes:
+	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
+
+slow-seeds:
+	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*' --gtest_brief=1
+	@FRESHET_SEEDS=5000 build/release/src/freshet/train/train_test --gtest_filter='ElasticTraining.*' --gtest_brief=1
 	@FRESHET_SEEDS=20000 build/release/src/freshet/fabric/fabric_test --gtest_filter='Membership.*:ElasticGroup.*' --gtest_brief=1
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
-	@FRESHET_CRASH_LOOPS=200 build/release/apps/freshet/freshet_cli_test --gtest_filter='CrashLoop.*'
-	@scripts/install-deps --lint
 	@scripts/fuzz 20
 
 bench: build  ## measures against the machine's limits and other programs; prints the tables of docs/benchmarks.md

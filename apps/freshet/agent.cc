@@ -51,6 +51,15 @@ Result<std::unique_ptr<Worker>> StartWorker(const std::vector<std::string>& argu
   return Worker::Start(start);
 }
 
+// Does somebody train on, of a job that has left this worker out, or from which it was cut off?
+bool GoesOn(Door& door, const Token& token, const std::string& job, const std::vector<std::string>& others) {
+  constexpr std::size_t kAsked = 3;  // of whom each may be gone, too
+  for (std::size_t i = 0; i < std::min(others.size(), kAsked); ++i)
+    if (const auto asker = Asker::Open(token, job, others[i], door); asker.ok() && asker.value()->Ask(others[i]).ok())
+      return true;
+  return false;
+}
+
 Result<void> Watch(Door& door, const Flags& flags, const Token& token, const std::string& job,
                    const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   const auto witness = TRY(Witness::Open(token, job, door.clock));
@@ -74,6 +83,7 @@ Result<void> Watch(Door& door, const Flags& flags, const Token& token, const std
   crew.Add(TRY(StartWorker(arguments, environment)));
   const auto outcome = crew.Run([&] { return signals.Next(); });
   // A launcher such as mpirun ends all when one fails: who is done without has not failed the job.
+  if (outcome.code == kPeerLost && outcome.stopped_by == 0) missed = GoesOn(door, token, job, witness->others());
   if (missed && outcome.code != 0 && outcome.stopped_by == 0) {
     door.log.Warn("worker lost", "how", outcome.cause ? outcome.cause->Text() : "", "others", "go on");
     return {};

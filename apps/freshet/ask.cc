@@ -23,7 +23,11 @@ Result<std::unique_ptr<Asker>> Asker::Open(const AskFlags& flags, Door& door) {
                  "which job? HOST:PORT and --job NAME stand in the line 'others may join at …' it began with"};
   const fabric::Place here{.size = 1, .local_size = 1};
   Token token = TRY(ReadToken(flags.token_file, here, [](const char* name) { return std::getenv(name); }));
-  fabric::TcpPost::Options options{.host = TRY(fabric::tcp::AddressTowards(flags.address)), .job = flags.job};
+  return Open(std::move(token), flags.job, flags.address, door);
+}
+
+Result<std::unique_ptr<Asker>> Asker::Open(Token token, std::string job, const std::string& address, Door& door) {
+  fabric::TcpPost::Options options{.host = TRY(fabric::tcp::AddressTowards(address)), .job = std::move(job)};
   std::copy(token.begin(), token.end(), options.token.begin());
   auto post = TRY(fabric::TcpPost::Open(options, door.clock));
   return std::unique_ptr<Asker>(new Asker(std::move(token), std::move(post), door));

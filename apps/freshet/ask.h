@@ -23,6 +23,8 @@ struct AskFlags {
 class Asker {
  public:
   static Result<std::unique_ptr<Asker>> Open(const AskFlags& flags, Door& door);
+  // Of that job, at an address like this one.
+  static Result<std::unique_ptr<Asker>> Open(Token token, std::string job, const std::string& address, Door& door);
 
   // What one worker answers (JSON). kTimeout when it does not: it is not there, or does not know our token or job.
   Result<std::string> Ask(const std::string& address);
