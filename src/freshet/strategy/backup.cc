@@ -97,7 +97,7 @@ class Backup final : public Synchronous {
     const auto computed = world_.clock.Now();
     Count(&StepTimes::compute, "compute", begun, computed);
     TRY(At("step.computed"));
-    const Go go = TRY(late ? TakeGo() : AwaitGo());
+    const Go go = TRY(SayReady(late));
     Agreed({.stop = go.stop != 0, .save = go.save != 0, .admit = go.admit != 0});
     TRY(At("step.agreed"));
     const auto waited = world_.clock.Now();
@@ -124,19 +124,15 @@ class Backup final : public Synchronous {
     going_ = TRY(fabric_.StartReceive(0, go_tag_, went_));
     return {};
   }
-  Result<Go> TakeGo() {
-    if (rank() == 0) return desk_->Take(round_);
-    TRY(fabric_.Wait(*going_));
-    return Go::Decode(went_, size());
-  }
-  Result<Go> AwaitGo() {
+  // Who is late says so, too: it may ask for something.
+  Result<Go> SayReady(bool late) {
     const Wishes asked = wishes();
     ready_ = {.round = round_, .stop = asked.stop, .save = asked.save, .admit = asked.admit};
-    if (rank() == 0) return desk_->Await(ready_);
+    if (rank() == 0) return late ? desk_->Take(ready_) : desk_->Await(ready_);
     const auto telling = TRY(fabric_.StartSend(0, ready_tag_, std::as_bytes(std::span(&ready_, 1))));
-    auto go = TakeGo();
+    TRY(fabric_.Wait(*going_));
     TRY(fabric_.Wait(telling));
-    return go;
+    return Go::Decode(went_, size());
   }
 
   static std::vector<int> RanksOf(const Go& go, bool missing) {

@@ -54,12 +54,16 @@ void ReadyDesk::Note(int rank, const Ready& ready) {
   Round& round = At(ready.round);
   const auto now = clock_.Now();
   if (round.count == 0) round.begun = now;
+  // What somebody asks for who is late is for a round that is not decided yet.
+  std::uint64_t next = ready.round;
+  while (At(next).decided) ++next;
+  Go& asked = At(next).go;
+  asked.stop |= ready.stop;
+  asked.save |= ready.save;
+  asked.admit |= ready.admit;
+  if (next != ready.round) return;
   if (!round.ready[static_cast<std::size_t>(rank)]) ++round.count;
   round.ready[static_cast<std::size_t>(rank)] = true;
-  round.go.stop |= ready.stop;
-  round.go.save |= ready.save;
-  round.go.admit |= ready.admit;
-  if (round.decided) return;
   // How long a round takes is known from when the one before it was decided.
   const base::Clock::Duration before = ready.round > first_ ? At(ready.round - 1).due : round.begun;
   if (Enough(round) && round.due == base::Clock::Duration{})
@@ -144,14 +148,16 @@ bool ReadyDesk::Decided(std::uint64_t round) const {
   return round < first_ + rounds_.size() && rounds_[round - first_].decided;
 }
 
-Go ReadyDesk::Take(std::uint64_t round) {
+Go ReadyDesk::Take(const Ready& mine) {
   const base::Lock lock(mutex_);
-  return At(round).go;
+  CHECK(At(mine.round).decided);
+  Note(0, mine);
+  return At(mine.round).go;
 }
 
 Result<Go> ReadyDesk::Await(const Ready& mine) {
   const base::Lock lock(mutex_);
-  if (!At(mine.round).decided) Note(0, mine);
+  Note(0, mine);
   while (!At(mine.round).decided) {
     if (failed_) return *failed_;
     DecideWhatIsDue();

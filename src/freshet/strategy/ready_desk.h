@@ -39,8 +39,8 @@ class ReadyDesk : public std::enable_shared_from_this<ReadyDesk> {
   bool Decided(std::uint64_t round) const;
   // This member is ready for its next round.
   Result<Go> Await(const Ready& mine);
-  // It has come to a round without being ready in time: what was decided.
-  Go Take(std::uint64_t round);
+  // It has come to a round that was decided without it: what was decided.
+  Go Take(const Ready& mine);
 
  private:
   struct Round {

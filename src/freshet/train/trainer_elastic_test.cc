@@ -188,6 +188,17 @@ TEST_F(ElasticTraining, TheSlowestIsNotWaitedFor) {
   }
 }
 
+// Rank 0 asks for checkpoints: it is heard though it is late in every step.
+TEST_F(ElasticTraining, WhatSomebodyAsksForWhoIsNotWaitedForIsHeard) {
+  plan_.strategy.backup = 1;
+  plan_.train.epochs = 1;
+  plan_.train.checkpoint_seconds = 0.03;
+  const auto ends =
+      Train(Run{.faults = fabric::sim::ParseFaults("slow rank=0 times=20 at=0s; crash rank=3 at=80ms", 4).value()});
+  for (const std::size_t rank : {0, 1, 2}) ASSERT_TRUE(ends[rank].outcome.ok()) << ends[rank].outcome.error->text;
+  EXPECT_TRUE(bench_.files.Exists(plan_.train.checkpoint_path));
+}
+
 // Too few are left, and two others come meanwhile: they are let in in the midst of a step.
 TEST_F(ElasticTraining, TooFewLetOthersInOrKeepACheckpoint) {
   const auto undisturbed = Train(4, 1, {});
