@@ -51,9 +51,10 @@ Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticG
   return elastic;
 }
 
-// What this member remembers for itself goes on with the next.
-void Elastic::EndInner() {
+// What this member remembers for itself goes on with the next. What is still on its way, of a step that failed, ends first.
+void Elastic::EndInner(bool in_order) {
   if (inner_ == nullptr) return;
+  if (!in_order) group_.fabric().Abort({Code::kPeerLost, "the group changes"});
   Add(before_, inner_->times());
   carried_ = Remembered(*inner_);
   inner_ = nullptr;
@@ -278,7 +279,7 @@ Result<std::string> Elastic::Take() {
       return Error{Code::kPeerLost, "the group changed before it could hand anything over; start this worker again"};
     if (level.ok()) return std::exchange(kept_, {});
     if (!OfMembers(level.error())) return level.error();
-    EndInner();
+    EndInner(false);
     TRY(group_.Regroup(met_, 0, Admits::kNobody));
   }
 }
@@ -325,7 +326,7 @@ Result<bool> Elastic::Regroup(const Error& why, Admits admits, const std::functi
   const std::uint64_t met = met_;
   for (bool in_order = admits == Admits::kAll;; in_order = false) {
     const fabric::Roster last = group_.roster();
-    EndInner();
+    EndInner(in_order);
     TRY(At("regroup.begin"));
     TRY(group_.Regroup(met_, 0, admits, in_order, left_out_));
     ++losses_;

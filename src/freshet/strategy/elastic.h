@@ -115,7 +115,7 @@ class Elastic final : public Strategy {
       : options_(std::move(options)), group_(group), learner_(learner) {}
 
   Result<void> MakeInner();
-  void EndInner();
+  void EndInner(bool in_order);
   // What a lost neighbour remembered goes on with this member.
   Result<void> Inherit(const fabric::Roster& before);
   Result<void> At(std::string_view place) const { return learner_.at ? learner_.at(place) : Result<void>(); }

@@ -1,6 +1,7 @@
 #include "strategy/gradient_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hollow.h"
 #include "base/option.h"
@@ -25,6 +26,7 @@ struct Bucket {
   std::unique_ptr<CompressedAllReduce> compressed;  // one of these, or neither
   std::unique_ptr<PowerAllReduce> power;
   std::size_t unfinished = 0;
+  bool started = false;  // in this update
   std::optional<fabric::Collectives::Pending> pending;
 };
 
@@ -59,6 +61,22 @@ struct GradientSum::Inside {
   Inside(const StrategyOptions& o, fabric::Collectives& c, const model::Model& model, base::Trace* t)
       : options(o), collectives(c), trace(t), shapes(model.Blocks()), rows_compressed(shapes.size()) {
     for (std::size_t b = 0; b < shapes.size(); ++b) gives_factors.push_back(model.GivesFactors(b));
+  }
+
+  // What travels reads and writes our memory: an update that failed half way has left it on its way.
+  ~Inside() { (void)WaitForAll(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  // The first failure; nothing is on its way any more.
+  Result<void> WaitForAll() {
+    Result<void> all;
+    for (Bucket& bucket : buckets) {
+      if (!bucket.pending) continue;
+      const Result<void> one = collectives.Wait(*std::exchange(bucket.pending, std::nullopt));
+      if (all.ok() && !one.ok()) all = one;
+    }
+    return all;
   }
 
   int workers() const { return collectives.fabric().size(); }
@@ -140,6 +158,7 @@ struct GradientSum::Inside {
   }
   void Start(Bucket& bucket, optimize::Gradient& gradient) {
     Prepare(bucket, gradient);
+    bucket.started = true;
     bucket.pending =
         collectives.Start([this, &bucket](fabric::Tag tag) { return Travel(bucket, tag, base::Trace::kFabric); });
   }
@@ -231,9 +250,10 @@ void GradientSum::Begin(optimize::Gradient& gradient, std::uint64_t step) {
   if (!inside_->planned) CHECK(inside_->Plan(gradient).ok());  // the codec was made once before
   inside_->step = step;
   inside_->plain = step < inside_->options.warm_start;
+  (void)inside_->WaitForAll();
   for (Bucket& bucket : inside_->buckets) {
     bucket.unfinished = bucket.last - bucket.first + 1;
-    bucket.pending.reset();
+    bucket.started = false;
   }
   for (std::size_t b = 0; b < gradient.blocks.size(); ++b) gradient.blocks[b].WantFactors(inside_->as_factors[b]);
 }
@@ -248,10 +268,9 @@ void GradientSum::Finished(optimize::Gradient& gradient, std::size_t block) {
 
 Result<void> GradientSum::Finish(optimize::Gradient& gradient, const optimize::Parameters& parameters) {
   Inside& in = *inside_;
+  TRY(in.WaitForAll());
   for (Bucket& bucket : in.buckets)
-    if (bucket.pending) TRY(in.collectives.Wait(*bucket.pending));
-  for (Bucket& bucket : in.buckets)
-    if (!bucket.pending) TRY(in.Run(bucket, gradient));
+    if (!bucket.started) TRY(in.Run(bucket, gradient));
   for (std::size_t b = 0; b < gradient.blocks.size(); ++b) {
     BlockGradient& block = gradient.blocks[b];
     if (in.as_factors[b])
