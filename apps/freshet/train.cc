@@ -164,6 +164,16 @@ Result<std::unique_ptr<base::FileLock>> CheckPlaces(Door& door, const TrainFlags
   return door.files.Lock(flags.out + ".lock");
 }
 
+// Who was the first before may still be there, cut off from the others, and will soon find out.
+Result<std::unique_ptr<base::FileLock>> TakeOver(Door& door, const TrainFlags& flags) {
+  for (const auto end = door.clock.Now() + std::chrono::seconds(30);;) {
+    auto lock = CheckPlaces(door, flags);
+    if (lock.ok() || lock.error().code != Code::kBusy || door.clock.Now() >= end) return lock;
+    TRY(door.GoOn());
+    door.clock.Sleep(std::chrono::milliseconds(100));
+  }
+}
+
 Result<void> Keep(Door& door, const TrainFlags& flags, const base::Settings& settings, const train::Outcome& outcome) {
   if (flags.out.empty()) return {};
   TRY(train::Save(door.files, outcome, flags.out));
@@ -212,7 +222,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   train::Outcome outcome = TRY(std::move(ran));
   if (seat != nullptr && door.speaks != (outcome.rank == 0)) {  // who was the first is gone
     door.speaks = outcome.rank == 0;
-    lock = CheckPlaces(door, flags);
+    lock = TakeOver(door, flags);
     if (!lock.ok()) return lock.error();
   }
   if (!door.speaks) return {};
