@@ -53,11 +53,9 @@ Result<std::unique_ptr<Worker>> StartWorker(const std::vector<std::string>& argu
 
 // Does somebody train on, of a job that has left this worker out, or from which it was cut off?
 bool GoesOn(Door& door, const Token& token, const std::string& job, const std::vector<std::string>& others) {
-  constexpr std::size_t kAsked = 3;  // of whom each may be gone, too
-  for (std::size_t i = 0; i < std::min(others.size(), kAsked); ++i)
-    if (const auto asker = Asker::Open(token, job, others[i], door); asker.ok() && asker.value()->Ask(others[i]).ok())
-      return true;
-  return false;
+  if (others.empty()) return false;
+  const auto asker = Asker::Open(token, job, others[0], door);
+  return asker.ok() && asker.value()->AskAny(others, std::chrono::seconds(2)).ok();
 }
 
 Result<void> Watch(Door& door, const Flags& flags, const Token& token, const std::string& job,

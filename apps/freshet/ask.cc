@@ -33,9 +33,10 @@ Result<std::unique_ptr<Asker>> Asker::Open(Token token, std::string job, const s
   return std::unique_ptr<Asker>(new Asker(std::move(token), std::move(post), door));
 }
 
-Result<std::string> Asker::Ask(const std::string& address) {
-  const auto end = door_.clock.Now() + std::chrono::seconds(3);
-  post_->Send(address, fabric::Envelope{.question = fabric::Question{post_->address()}}.Encode());
+Result<std::string> Asker::AskAny(const std::vector<std::string>& addresses, base::Clock::Duration patience) {
+  const auto end = door_.clock.Now() + patience;
+  for (const std::string& address : addresses)
+    post_->Send(address, fabric::Envelope{.question = fabric::Question{post_->address()}}.Encode());
   while (door_.clock.Now() < end) {
     TRY(door_.GoOn());
     const auto letter = post_->Receive(std::min(end, door_.clock.Now() + std::chrono::milliseconds(100)));
@@ -43,8 +44,8 @@ Result<std::string> Asker::Ask(const std::string& address) {
     auto envelope = fabric::Envelope::Decode(*letter);
     if (envelope.ok() && envelope.value().answer) return *envelope.value().answer;
   }
-  return Error{Code::kTimeout,
-               Str("no answer from ", address, ": either nobody of the job is there, or its name or token is another")};
+  return Error{Code::kTimeout, Str("no answer from ", Join(addresses, ", "),
+                                   ": either nobody of the job is there, or its name or token is another")};
 }
 
 }  // namespace freshet::cli

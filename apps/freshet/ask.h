@@ -27,7 +27,9 @@ class Asker {
   static Result<std::unique_ptr<Asker>> Open(Token token, std::string job, const std::string& address, Door& door);
 
   // What one worker answers (JSON). kTimeout when it does not: it is not there, or does not know our token or job.
-  Result<std::string> Ask(const std::string& address);
+  Result<std::string> Ask(const std::string& address) { return AskAny({address}, std::chrono::seconds(3)); }
+  // What the first of these answers, within that time.
+  Result<std::string> AskAny(const std::vector<std::string>& addresses, base::Clock::Duration patience);
   const Token& token() const { return token_; }
 
  private:

@@ -49,6 +49,17 @@ void TellAgent(int agent, std::string_view bytes) {
   }
 }
 
+// Of a host that was cut off there may be no way to anybody, until it is back.
+Result<std::string> AddressTowardsAny(const std::vector<std::string>& contacts, Door& door) {
+  for (const auto end = door.clock.Now() + std::chrono::seconds(30); door.clock.Now() < end;) {
+    for (const std::string& contact : contacts)
+      if (auto address = fabric::tcp::AddressTowards(contact); address.ok()) return address;
+    TRY(door.GoOn());
+    door.clock.Sleep(std::chrono::milliseconds(200));
+  }
+  return Error{Code::kPeerLost, Str("there is no way to any of ", Join(contacts, ", "))};
+}
+
 }  // namespace
 
 bool ElasticSeat::Comes() { return !Variable("FRESHET_JOIN").empty(); }
@@ -66,8 +77,9 @@ Result<std::unique_ptr<ElasticSeat>> ElasticSeat::Open(const PlaceFlags& flags, 
   const std::string join = Variable("FRESHET_JOIN");
   for (const std::string_view address : Split(join, ','))
     if (!address.empty()) contacts.emplace_back(address);
-  const std::string& towards = contacts.empty() ? place.rendezvous : contacts[0];
-  const std::string host = towards.empty() ? "127.0.0.1" : TRY(fabric::tcp::AddressTowards(towards));
+  const std::string host =
+      contacts.empty() ? place.rendezvous.empty() ? "127.0.0.1" : TRY(fabric::tcp::AddressTowards(place.rendezvous))
+                       : TRY(AddressTowardsAny(contacts, door));
   auto post = TRY(fabric::TcpPost::Open({.host = host, .job = options.job, .token = options.token}, door.clock));
   std::unique_ptr<ElasticSeat> seat(new ElasticSeat(std::move(options), std::move(post), door.clock));
   const std::string who = Variable("FRESHET_NAME");
