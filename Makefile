@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -65,6 +65,7 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/faults.py
 	@/usr/bin/python3 -B tests/cluster/elastic.py
 	@/usr/bin/python3 -B tests/cluster/kill_points.py
+	@/usr/bin/python3 -B tests/cluster/elastic_hosts.py
 
 test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, thousands of faults in simulated worlds and changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
@@ -119,6 +120,11 @@ bench-simulate: build  ## sets simulated times beside real ones, of workers here
 	@scripts/install-deps --cluster
 	@code=0; for part in bench/simulation.py tests/cluster/simulated_link.py bench/plan.py; do \
 	  /usr/bin/python3 -B $$part || code=1; done; exit $$code
+
+bench-elastic: build  ## measures how long training stands still when a worker is killed, beside torchrun and XGBoost, and GoogLeNet by 2, 8 and 3 workers
+	@scripts/install-deps --bench
+	@/usr/bin/python3 -B bench/elastic_peers.py
+	@/usr/bin/python3 -B bench/elastic_growth.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

@@ -100,7 +100,8 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
     if (outcome.group)
       json["membership"] = {{"changes", outcome.group->changes},   {"lost", outcome.group->lost},
                             {"left_out", outcome.group->left_out}, {"came", outcome.group->came},
-                            {"repeated", outcome.group->repeated}, {"seconds", outcome.group->seconds}};
+                            {"repeated", outcome.group->repeated}, {"rows_given_up", outcome.group->given_up},
+                            {"seconds", outcome.group->seconds}};
     return Print(door.files, JsonLine(json));
   }
   const std::string& kind = model.config().network.empty() ? model.config().kind : outcome.job.learning.model;
@@ -124,7 +125,9 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
   if (outcome.group && outcome.group->changes > 0)
     out += Str("membership   ", outcome.group->changes, " changes: ", outcome.group->lost, " lost, ",
                outcome.group->left_out, " left out, ", outcome.group->came, " came; ", outcome.group->repeated,
-               " steps repeated; no step for ", Fixed(outcome.group->seconds, 2), " s in all\n");
+               " steps repeated",
+               outcome.group->given_up > 0 ? Str(", ", Grouped(outcome.group->given_up), " rows given up") : "",
+               "; no step for ", Fixed(outcome.group->seconds, 2), " s in all\n");
   if (outcome.choice) out += Str("chosen       ", outcome.choice->how, "\n");
   if (report.imbalance > 0)
     out += Str("balanced     after the first epoch: one worker had ", Fixed(report.imbalance * 100, 0),
