@@ -105,6 +105,9 @@ class Fabric {
   // Those this member has lost, in the order it learned of them, but for the first `known`. Each is told once and
   // stays. None in a group that ends with a loss. Does not block.
   virtual std::vector<Loss> Lost(std::size_t known = 0) const = 0;
+  // In a group that has ended with a loss, the member that died or fell silent, where the fabric can tell it from one
+  // that gave up. Does not block.
+  virtual std::optional<int> Missed() const { return std::nullopt; }
   // A transfer that is done when more than `known` of these are lost, and brings the rank of the one after them: waited
   // for beside others, it wakes a thread for a loss.
   virtual Result<Transfer> StartLoss(From of, std::size_t known) = 0;

@@ -145,6 +145,8 @@ Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, A
     parked_ = true;
     membership_.SetHave(step, checksum);
     membership_.SetAdmits(admits);
+    if (const auto missed = fabric_ != nullptr ? fabric_->Missed() : std::nullopt)
+      membership_.OnSuspect(membership_.roster().seats.at(static_cast<std::size_t>(*missed)).id, clock_.Now());
     if (without) membership_.OnLeave(*without, clock_.Now());
     membership_.OnWanted(clock_.Now());
     Dispatch();

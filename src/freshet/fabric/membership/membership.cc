@@ -125,13 +125,17 @@ void Membership::Propose(Duration now) {
   testimony_.next.promised = proposal_->ballot;
   Remember();
   proposal_->promises[self_.id] = Promise();
+  Ask(now);
+  TryPropose(now);
+}
+
+void Membership::Ask(Duration now) {
   MembershipMessage prepare = Message(Kind::kPrepare);
   prepare.ballot = proposal_->ballot;
   for (const auto& [id, proof] : proofs_) prepare.proofs.push_back(proof);
   for (const Seat& seat : roster().seats)
     if (!proofs_.contains(seat.id)) Send(seat.id, prepare);
   next_try_ = now + options_.retry * static_cast<int>(1 + std::min<std::size_t>(Place(), 8));
-  TryPropose(now);
 }
 
 // What was accepted last, by whomever; else those who have promised, and who wants in.
@@ -165,11 +169,11 @@ Roster Membership::Choose() const {
 // Enough have promised: this is what it shall be.
 void Membership::TryPropose(Duration now) {
   if (!proposal_ || proposal_->value || !Suffice(proposal_->promises)) return;
-  // Those who are thought to be there are waited for until the next attempt.
+  // Those who are thought to be there are waited for; they may be busy.
   const bool all = std::all_of(roster().seats.begin(), roster().seats.end(), [&](const Seat& seat) {
     return Missing(seat.id) || proposal_->promises.contains(seat.id);
   });
-  if (!all && now < next_try_) return;
+  if (!all && now < std::max(next_try_, *begun_ + options_.hearing)) return;
   Roster value = Choose();
   if (value.seats.size() < options_.least || value.seats.empty()) return;  // perhaps somebody joins
   proposal_->value = std::move(value);
@@ -247,6 +251,7 @@ void Membership::OnMessage(const MembershipMessage& message, Duration now) {
   }
   Learn(message.proofs, now);
   highest_round_ = std::max(highest_round_, message.ballot.round);
+  suspects_.erase(message.from);  // it is there
   switch (message.kind) {
     case Kind::kPrepare:
       return OnPrepare(message, now);
@@ -256,7 +261,6 @@ void Membership::OnMessage(const MembershipMessage& message, Duration now) {
       if (!proposal_ || proposal_->ballot != message.ballot || message.seats.size() != 1 ||
           message.seats[0].id != message.from || !roster().Has(message.from))
         return;
-      suspects_.erase(message.from);  // it answers
       proposal_->promises[message.from] = message;
       TryPropose(now);
       break;
@@ -403,7 +407,11 @@ void Membership::OnTime(Duration now) {
   }
   if (now >= next_try_) {
     TryPropose(now);  // with those who have answered
-    if (!over_ && begun_ && now >= next_try_) Propose(now);
+    if (!over_ && begun_ && now >= next_try_) {
+      // The same question again, unless somebody else has asked: who is busy has not to answer each.
+      const bool asking = proposal_ && !proposal_->value && highest_round_ == proposal_->ballot.round;
+      asking ? Ask(now) : Propose(now);
+    }
   }
   if (!over_) SetWake(now);
 }

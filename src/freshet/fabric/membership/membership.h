@@ -29,10 +29,11 @@ class Membership {
  public:
   using Duration = base::Clock::Duration;
   struct Options {
-    Duration retry = std::chrono::milliseconds(200);  // for an answer, before another attempt
-    Duration patience = std::chrono::seconds(5);      // for a change to be decided, before this member stops
-    Duration wait = std::chrono::seconds(0);          // or longer, for others to come when too few are left
-    std::size_t least = 1, most = 1 << 20;            // members of a group
+    Duration retry = std::chrono::milliseconds(200);    // for an answer, before another attempt
+    Duration hearing = std::chrono::milliseconds(800);  // for all of whom nothing is known, before it goes on without
+    Duration patience = std::chrono::seconds(5);        // for a change to be decided, before this member stops
+    Duration wait = std::chrono::seconds(0);            // or longer, for others to come when too few are left
+    std::size_t least = 1, most = 1 << 20;              // members of a group
   };
 
   // A member of a first roster, which all were given; or, with a roster of generation 0, one that wants in.
@@ -94,6 +95,7 @@ class Membership {
   void Look(Duration now);
   void Begin(Duration now);
   void Propose(Duration now);
+  void Ask(Duration now);
   void TryPropose(Duration now);
   void TryDecide(Duration now);
   Roster Choose() const;

@@ -370,6 +370,49 @@ TEST(Membership, AWishForAChangeIsEnough) {
   EXPECT_EQ(alone.Take().decided, alone.roster());
 }
 
+// Of five the last is missed, and the fourth is busy: it is waited for, by the same question again, but not for ever.
+TEST(Membership, WhoIsBusyIsWaitedForWhoIsMissedIsNot) {
+  const Roster first{.generation = 1, .seats = {{.id = 1}, {.id = 2}, {.id = 3}, {.id = 4}, {.id = 5}}};
+  for (const bool answers : {true, false}) {
+    Membership one({}, {.id = 1}, first, 0s);
+    one.OnSuspect(5, 0s);
+    const Ballot asked = one.Take().send.at(0).message.ballot;
+    const auto promise = [&](MemberId id, Duration now) {
+      MembershipMessage message;
+      message.kind = MembershipMessage::Kind::kPromise;
+      message.from = id;
+      message.generation = 2;
+      message.ballot = asked;
+      message.seats = {{.id = id}};
+      one.OnMessage(message, now);
+    };
+    promise(2, 1ms);
+    promise(3, 1ms);
+    std::optional<Roster> wanted;
+    Duration at = 1ms;
+    const auto look = [&] {
+      for (const auto& out : one.Take().send) {
+        if (out.message.kind == MembershipMessage::Kind::kPrepare) {
+          EXPECT_EQ(out.message.ballot, asked);
+        } else if (!wanted && out.message.kind == MembershipMessage::Kind::kAccept) {
+          wanted = out.message.roster;
+          at = one.wake();
+        }
+      }
+    };
+    for (Duration now = 10ms; now < 2s && !wanted; now += 10ms) {
+      if (one.wake() <= now) one.OnTime(now);
+      look();
+      if (answers && now == 500ms) promise(4, now);
+      look();
+    }
+    ASSERT_TRUE(wanted.has_value());
+    EXPECT_EQ(wanted->Has(4), answers);
+    EXPECT_FALSE(wanted->Has(5));
+    EXPECT_EQ(at < 800ms, answers);
+  }
+}
+
 // Members of every number, several faults each, also while a change is under way.
 TEST(Membership, WhateverHappensEachGenerationIsDecidedOnceAndWhoCanGoesOn) {
   const std::uint64_t first = NumberIn("FRESHET_SEED", 1);

@@ -16,7 +16,7 @@ enum class NoteType : std::uint8_t {
   kCancel = 6,     // the sender gave up: id of the send
   kCredit = 7,     // short messages were taken: argument: bytes
   kHeartbeat = 8,  // I am alive
-  kAbort = 9,      // the group is over: argument: the rank that is lost; the bytes say why
+  kAbort = 9,      // the group is over: argument: the rank that is lost; id: 1 if it gave up or left; the bytes say why
   kGoodbye = 10,   // I leave in order; nothing follows; argument: sums of the engine's own that I took part in
   kWake = 11,      // of wires: look at the shared memory
 };

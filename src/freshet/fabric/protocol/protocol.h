@@ -48,6 +48,7 @@ class Protocol {
   const std::string& host(int rank) const { return settings_.hosts[static_cast<std::size_t>(rank)]; }
   const std::optional<Error>& failure() const { return failure_; }
   const std::vector<Loss>& losses() const { return losses_; }  // where they are reported
+  std::optional<int> missed() const { return missed_; }        // as Fabric::Missed
   // Rises with every loss and with the end.
   std::size_t ends() const { return losses_.size() + (failure_.has_value() ? 1 : 0); }
 
@@ -152,7 +153,7 @@ class Protocol {
   bool Fits(Operation& receive, const Matching::Message& message);
   void Credit(int to, std::size_t bytes);
 
-  void TellAll(int culprit, const std::string& text);
+  void TellAll(int culprit, bool gave_up, const std::string& text);
   void ReportLoss(int lost, std::string text);
   void EndLoss(Operation& wait) const;  // if it waits no longer
   // Can somebody still send or take it? And what to say if not.
@@ -171,6 +172,7 @@ class Protocol {
   std::deque<Buffer> spare_;  // of ended borrows
   std::optional<Error> failure_;
   std::vector<Loss> losses_;
+  std::optional<int> missed_;
   base::Clock::Duration last_tick_;
 };
 

@@ -68,14 +68,15 @@ void Protocol::Lose(int lost, const std::string& why) {
 void Protocol::Fail(int culprit, std::string text) {
   if (failure_.has_value()) return;
   if (reports()) return ReportLoss(culprit, std::move(text));
-  TellAll(culprit, text);
+  if (!left(culprit)) missed_ = culprit;
+  TellAll(culprit, left(culprit), text);
   Stop({Code::kPeerLost, std::move(text)});
 }
 
-void Protocol::TellAll(int culprit, const std::string& text) {
+void Protocol::TellAll(int culprit, bool gave_up, const std::string& text) {
   for (int rank = 0; rank < size(); ++rank) {
     if (!Open(rank) || left(rank)) continue;
-    Send(rank, {.type = NoteType::kAbort, .argument = static_cast<std::uint64_t>(culprit)},
+    Send(rank, {.type = NoteType::kAbort, .id = gave_up ? 1U : 0U, .argument = static_cast<std::uint64_t>(culprit)},
          std::as_bytes(std::span(text)), nullptr);
     Push(rank);
   }
@@ -96,7 +97,7 @@ void Protocol::Stop(Error why) {
 void Protocol::Abort(const std::string& why) {
   if (failure_.has_value()) return;
   const std::string text = Str(Name(rank()), " gave up: ", why);
-  TellAll(rank(), reports() ? Str("it gave up: ", why) : text);
+  TellAll(rank(), true, reports() ? Str("it gave up: ", why) : text);
   Stop({Code::kPeerLost, text});
 }
 
@@ -104,9 +105,11 @@ Result<void> Protocol::OnAbort(int from, const Note& note, std::span<const std::
   if (failure_.has_value()) return {};
   std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (reports()) return Error{Code::kPeerLost, std::move(text)};  // so its sender is lost, for the reason it gives
-  TellAll(static_cast<int>(note.argument), text);
-  if (note.argument == static_cast<std::uint64_t>(rank()))
-    text = Str(Name(from), " has given up on this member: ", text);
+  const int culprit = static_cast<int>(note.argument);
+  const bool gave_up = note.id == 1;
+  TellAll(culprit, gave_up, text);
+  if (!gave_up && culprit != rank() && culprit >= 0 && culprit < size()) missed_ = culprit;
+  if (culprit == rank()) text = Str(Name(from), " has given up on this member: ", text);
   Stop({Code::kPeerLost, std::move(text)});
   return {};
 }

@@ -106,6 +106,11 @@ std::vector<Loss> ProtocolFabric::Lost(std::size_t known) const {
   return {losses.begin() + static_cast<std::ptrdiff_t>(std::min(known, losses.size())), losses.end()};
 }
 
+std::optional<int> ProtocolFabric::Missed() const {
+  const base::Lock lock(mutex_);
+  return engine_->missed();
+}
+
 Result<Transfer> ProtocolFabric::StartLoss(From of, std::size_t known) {
   const base::Lock lock(mutex_);
   return Transfer{TRY(engine_->StartLoss(of, known))};

@@ -45,6 +45,7 @@ class ProtocolFabric : public Fabric {
   bool Done(Transfer transfer) final;
   Result<std::size_t> WaitAny(std::span<const Transfer> transfers, base::Clock::Duration timeout = {}) final;
   std::vector<Loss> Lost(std::size_t known = 0) const final;
+  std::optional<int> Missed() const final;
   Result<Transfer> StartLoss(From of, std::size_t known) final;
   void Post(std::function<void()> job) final;
   void Abort(const Error& why) final;
