@@ -169,11 +169,15 @@ Roster Membership::Choose() const {
 // Enough have promised: this is what it shall be.
 void Membership::TryPropose(Duration now) {
   if (!proposal_ || proposal_->value || !Suffice(proposal_->promises)) return;
-  // Those who are thought to be there are waited for; they may be busy.
-  const bool all = std::all_of(roster().seats.begin(), roster().seats.end(), [&](const Seat& seat) {
-    return Missing(seat.id) || proposal_->promises.contains(seat.id);
-  });
-  if (!all && now < std::max(next_try_, *begun_ + options_.hearing)) return;
+  // Those who are thought to be there are waited for, since they may be busy; of those who are missed, for a proof, which
+  // says how they ended.
+  Duration until{0};
+  for (const Seat& seat : roster().seats) {
+    if (proofs_.contains(seat.id) || proposal_->promises.contains(seat.id)) continue;
+    until = std::max(until, suspects_.contains(seat.id) ? *begun_ + options_.retry
+                                                        : std::max(next_try_, *begun_ + options_.hearing));
+  }
+  if (now < until) return;
   Roster value = Choose();
   if (value.seats.size() < options_.least || value.seats.empty()) return;  // perhaps somebody joins
   proposal_->value = std::move(value);
