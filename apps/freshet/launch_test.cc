@@ -12,7 +12,9 @@ namespace {
 
 class LaunchTest : public testing::Test {
  protected:
-  LaunchTest() { unsetenv("FRESHET_DATA"); }  // for other tests; here only what a launcher sets should be seen
+  LaunchTest() {  // here only what a launcher sets should be seen
+    for (const char* const of_tests : {"FRESHET_DATA", "FRESHET_SEED", "FRESHET_SEEDS"}) unsetenv(of_tests);
+  }
 
   using Arguments = std::vector<std::string>;
 
