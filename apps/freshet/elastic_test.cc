@@ -87,6 +87,28 @@ TEST_F(ElasticTest, WhoIsKilledIsStartedAgainAndLetIn) {
   ExpectTheUndisturbedModel(launch.Wait());
 }
 
+// Each reads some parts of the input, others those of who is lost, and who comes takes some.
+TEST_F(ElasticTest, PartsOfTheInputAreHandedOver) {
+  Process launch(scratch_,
+                 Train({"-n", "3", "--elastic", "2:5", "--restarts", "1"}, {"--split", "bytes", "--holdout", "0.1"}),
+                 {});
+  ASSERT_TRUE(Began(launch)) << launch.said();
+  kill(WorkerOf(launch, 2), SIGKILL);
+  ASSERT_TRUE(Says(launch, "membership 2 → 3: rank 2 on ")) << launch.said();
+  kill(WorkerOf(launch, 0), SIGKILL);
+  const Finished finished = launch.Wait();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  Arguments calm = Train({"-n", "4", "--elastic", "2:5"}, {"--split", "bytes", "--holdout", "0.1"});
+  *std::find(calm.begin(), calm.end(), "s.model") = "calm.model";
+  *std::find(calm.begin(), calm.end(), "ck") = "calm.ck";
+  const Finished undisturbed = Run(calm);
+  ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
+  const auto quiet = nlohmann::json::parse(undisturbed.out);
+  EXPECT_EQ(json.at("rows"), quiet.at("rows")) << "each row once in every epoch";
+  EXPECT_NEAR(LossOf("s.model"), LossOf("calm.model"), 1e-6);
+}
+
 TEST_F(ElasticTest, EndsWithTheBitsOfAnUndisturbedRunWhereSumsAreExact) {
   Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "1"}, {"--exact", "--trace", "t.json"}),
                  {});
@@ -175,11 +197,14 @@ TEST_F(ElasticTest, AStrangerSeesNothingAndWhoKnowsTheJobSeesItsWorkersAndJoinsT
 }
 
 TEST_F(ElasticTest, RefusesWhatItCannotKeep) {
-  for (const Arguments& flags : std::vector<Arguments>{{"--split", "bytes"}, {"--cache", "rows"}, {"--evict", "0.5"}}) {
+  for (const Arguments& flags : std::vector<Arguments>{{"--split", "own"}, {"--cache", "rows"}, {"--evict", "0.5"}}) {
     const Finished refused = Run(Train({"-n", "2", "--elastic", "1:2"}, flags));
     EXPECT_EQ(refused.code, 2) << flags[0];
     EXPECT_NE(refused.err.find(Str("--elastic does not go with ", flags[0])), std::string::npos) << refused.err;
   }
+  const Finished parts = Run(Train({"-n", "2", "--elastic", "1:2"}, {"--split", "bytes", "--exact"}));
+  EXPECT_EQ(parts.code, 2);
+  EXPECT_NE(parts.err.find("use --split rows"), std::string::npos) << parts.err;
   const Finished refused = Run(Train({"-n", "2", "--elastic", "1:20"}, {}));  // batches of 16
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("--batch 16 has no row for some of the 20 workers that may come (--elastic)"),

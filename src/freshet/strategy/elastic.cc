@@ -37,8 +37,9 @@ void Put(std::string& out, const T* values, std::size_t count) {
 }  // namespace
 
 Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticGroup& group, const Learner& learner) {
-  if (!options.strategy.whole)
-    return Error{Code::kInvalid, Str("workers may come and go only with ", Option("split"), " rows")};
+  if (!options.strategy.whole && (options.strategy.exact || options.strategy.backup > 0))
+    return Error{Code::kInvalid, Str(Option("exact"), " and ", Option("backup"),
+                                     " are for workers that all have all rows (", Option("split"), " rows)")};
   if (options.strategy.lossy && (options.strategy.kind == "allreduce" || options.strategy.block_momentum > 0))
     return Error{Code::kInvalid, Str(Option("lossy"), " is for ", Option("strategy"), " average and groups, without ",
                                      Option("block-momentum"))};
@@ -134,6 +135,12 @@ void Elastic::Met() {
   kept_ = {};
 }
 
+Result<bool> Elastic::StepDry() {
+  const auto made = Step({}, {}, {});
+  if (!made.ok()) TRY(Recover(made.error(), {}, {}));
+  return everyone_dry_;
+}
+
 Result<std::optional<double>> Elastic::Step(const data::Batch& piece, const data::Batch& mine,
                                             std::span<float> scores) {
   if (done_before_ > 0) {
@@ -146,7 +153,11 @@ Result<std::optional<double>> Elastic::Step(const data::Batch& piece, const data
   last_ = {.updated = loss ? 1u : 0u,
            .stop = inner_->stop_agreed() ? 1u : 0u,
            .save = inner_->save_agreed() ? 1u : 0u,
-           .admit = inner_->admission_agreed() ? 1u : 0u};
+           .admit = inner_->admission_agreed() ? 1u : 0u,
+           .rows = static_cast<std::uint64_t>(inner_->rows_agreed()),
+           .dry = inner_->everyone_dry() ? 1u : 0u};
+  rows_made_ = loss ? last_.rows : 0;
+  everyone_dry_ = last_.dry != 0;
   agreed_in_ = group_.roster().generation;
   WatchSlow();
   // What a loss may cost of what is not delivered yet is what has changed since the last copy.
@@ -178,6 +189,7 @@ void Elastic::WatchSlow() {
 }
 
 double Elastic::LossOf(const data::Batch& mine, std::span<float> scores) const {
+  if (mine.rows == 0) return 0;
   model::Workspace workspace;
   workspace.threads = options_.strategy.threads;
   learner_.model.Predict(learner_.parameters, mine, workspace, scores);
@@ -193,6 +205,8 @@ Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Bat
   double loss = 0;
   own_part_ = inner_->computed();
   rows_of_step_ = inner_->rows_agreed();
+  rows_made_ = 0;
+  everyone_dry_ = false;
   gives_ = !own_part_;  // the step was taken back
   // What others have done is in place of what this one would have: of its rows it then knows only the loss.
   const auto regrouped = Regroup(why, Admits::kWhenTooFew, [&] { loss = LossOf(mine, scores); });
@@ -205,7 +219,12 @@ Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Bat
       done = TRY(Regroup(salvaged.error(), Admits::kNobody, {}));
     }
     const std::optional<double> own = std::exchange(own_part_, std::nullopt);
+    rows_made_ = last_.rows;
     if (!done && last_.updated != 0) return std::optional<double>(own.value_or(loss));
+  }
+  if (done) {
+    rows_made_ = last_.rows;
+    everyone_dry_ = last_.dry != 0;
   }
   return done && last_.updated != 0 ? std::optional<double>(loss) : std::nullopt;  // else they agreed to stop
 }
@@ -242,7 +261,8 @@ Result<void> Elastic::Salvage(std::size_t mine) {
   for (std::size_t b = 0; b < sums.size(); ++b) learner_.parameters.Scatter(b, sums[b]);
   learner_.optimizer.SetStep(all.step);
   last_.updated = 1;
-  last_.given_up = static_cast<std::uint64_t>(all.of_all) - all.rows;
+  last_.rows = static_cast<std::uint64_t>(all.of_all);
+  last_.given_up = last_.rows - all.rows;
   history_.given_up += last_.given_up;
   Met();
   return {};
@@ -313,9 +333,12 @@ Result<void> Elastic::Barrier() {
   });
 }
 
+// With a barrier, since there may be nothing to exchange: nobody ends a meeting that another has not begun, or that one
+// could be two behind, and not know what came of the first.
 Result<void> Elastic::Settle() {
-  return Together([&](fabric::Collectives&) -> Result<void> {
+  return Together([&](fabric::Collectives& collectives) -> Result<void> {
     TRY(inner_->Settle());
+    TRY(collectives.Barrier());
     last_.updated = last_.sums = 0;
     return {};
   });
@@ -361,6 +384,10 @@ std::string Elastic::EncodeState() const {
   std::string bytes;
   const std::uint64_t step = learner_.optimizer.step();
   Put(bytes, &step, 1);
+  for (std::size_t b = 0; b < learner_.parameters.blocks(); ++b) {
+    const std::uint64_t rows = learner_.parameters.rows(b);
+    Put(bytes, &rows, 1);
+  }
   for (const optimize::Parameters* const part : {&learner_.parameters, &learner_.optimizer.state()})
     for (std::size_t b = 0; b < part->blocks(); ++b) {
       const std::vector<float> values = part->Gather(b);
@@ -369,19 +396,34 @@ std::string Elastic::EncodeState() const {
   return bytes;
 }
 
+// Who reads other rows than another may have met features that the other has not, or the other way round: what nobody has
+// learned is the same for all.
 Result<void> Elastic::AdoptState(std::string_view bytes) {
-  if (bytes.size() != EncodeState().size())
-    return Error{Code::kCorrupt, "another worker has a model of another size; do all see the same rows?"};
+  const Error unfit{Code::kCorrupt, "another worker has a model of another size; do all see the same rows?"};
+  const auto take = [&](void* to, std::size_t size) {
+    if (bytes.size() < size) return false;
+    std::memcpy(to, bytes.data(), size);
+    bytes.remove_prefix(size);
+    return true;
+  };
+  optimize::Parameters& parameters = learner_.parameters;
   std::uint64_t step = 0;
-  std::memcpy(&step, bytes.data(), sizeof step);
-  bytes.remove_prefix(sizeof step);
-  for (optimize::Parameters* const part : {&learner_.parameters, &learner_.optimizer.state()})
+  std::vector<std::uint64_t> rows(parameters.blocks());
+  if (!take(&step, sizeof step) || !take(rows.data(), rows.size() * sizeof rows[0])) return unfit;
+  for (std::size_t b = 0; b < rows.size(); ++b) {
+    if (options_.strategy.whole && rows[b] != parameters.rows(b)) return unfit;
+    if (rows[b] > parameters.rows(b)) TRY(parameters.Grow(b, rows[b]));
+  }
+  TRY(learner_.optimizer.Follow(parameters));
+  for (optimize::Parameters* const part : {&parameters, &learner_.optimizer.state()})
     for (std::size_t b = 0; b < part->blocks(); ++b) {
-      std::vector<float> values(part->Gather(b).size());
-      std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-      bytes.remove_prefix(values.size() * sizeof(float));
+      std::vector<float> values = part->Gather(b);
+      const std::size_t theirs =
+          part->rows(b) == 0 ? 0 : values.size() / part->rows(b) * std::min(rows[b], part->rows(b));
+      if (!take(values.data(), theirs * sizeof(float))) return unfit;
       part->Scatter(b, values);
     }
+  if (!bytes.empty()) return unfit;
   learner_.optimizer.SetStep(step);
   return {};
 }

@@ -62,15 +62,20 @@ class Elastic final : public Strategy {
 
   int rank() const override { return group_.rank(); }
   int size() const override { return static_cast<int>(group_.roster().seats.size()); }
+  bool reads_all() const override { return options_.strategy.whole; }
   bool interchangeable() const override { return true; }
+  std::uint64_t generation() const override { return group_.roster().generation; }
   bool changes() const override { return true; }
 
   std::size_t piece() const override { return inner_->piece(); }
+  std::size_t piece_of_all() const override { return inner_->piece_of_all(); }
+  std::size_t rows_of_step() const override { return rows_made_; }
   data::Batch Share(const data::Batch& piece) const override { return inner_->Share(piece); }
   Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
                                      std::span<float> scores) override;
   Result<std::optional<double>> Recover(const Error& why, const data::Batch& mine, std::span<float> scores) override;
   std::size_t given_up() const override { return last_.given_up; }
+  Result<bool> StepDry() override;
   void SetShow(Show show) override;
   Result<void> Settle() override;
 
@@ -110,6 +115,8 @@ class Elastic final : public Strategy {
     std::uint64_t updated = 0, stop = 0, save = 0, admit = 0;
     std::uint64_t sums = 0;      // how many numbers were summed
     std::uint64_t given_up = 0;  // rows
+    std::uint64_t rows = 0;      // of all members, in a step
+    std::uint64_t dry = 0;       // nobody had any
   };
   Elastic(Options options, fabric::ElasticGroup& group, const Learner& learner)
       : options_(std::move(options)), group_(group), learner_(learner) {}
@@ -146,6 +153,8 @@ class Elastic final : public Strategy {
   // Of the step that failed, if it is not to be made again: this member's own part was done, of so many rows of all.
   std::optional<double> own_part_;
   double rows_of_step_ = 0;
+  std::size_t rows_made_ = 0;           // of the last step, if it was made
+  bool everyone_dry_ = false;           // likewise
   std::uint64_t met_ = 0, losses_ = 0;  // 0 met: it has nothing yet
   GroupHistory history_;
   Outcome last_;

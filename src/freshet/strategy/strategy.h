@@ -133,6 +133,12 @@ class Strategy {
     (void)mine, (void)scores;
     return why;
   }
+  // Where what a lost member would have read goes on with others (data/leased_parts.h): the group this member is in, with
+  // which the parts it reads change; rows of all members in a step, as it is planned and as the last one was, 0 when none
+  // was made.
+  virtual std::uint64_t generation() const { return 0; }
+  virtual std::size_t piece_of_all() const { return piece(); }
+  virtual std::size_t rows_of_step() const { return 0; }
   // Rows of the last step that nobody has learned from, since who had them was lost.
   virtual std::size_t given_up() const { return 0; }
   // How rows are shown to the model, where a member may have to learn from others' than its share.

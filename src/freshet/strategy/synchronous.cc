@@ -149,7 +149,8 @@ Result<double> Synchronous::InParts(Synchronous& inner, const data::Batch& whole
   const StepTimes before = inner.times();
   const std::size_t width = world_.model.scores(), most = updates();
   // A short piece, at the end of an epoch, makes fewer updates, not smaller ones.
-  const std::size_t parts = std::max<std::size_t>((whole.rows * most + piece() - 1) / piece(), 1);
+  const std::size_t wanted = std::max<std::size_t>((whole.rows * most + piece() - 1) / piece(), 1);
+  const std::size_t parts = options_.whole ? wanted : std::min(wanted, most);  // its rows may be more than its share
   double loss = 0;
   inner.SetProgress(agreed_progress_);  // all groups have come as far
   // Workers with rows of their own may have shorter pieces than others, and take part in all of their updates.

@@ -23,6 +23,7 @@ class Synchronous : public Strategy {
 
   // Rows of all workers together when options.whole, else of this one.
   std::size_t piece() const override;
+  std::size_t piece_of_all() const override { return options_.batch * updates(); }
   data::Batch Share(const data::Batch& piece) const override;
   Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
                                      std::span<float> scores) override;
@@ -52,6 +53,7 @@ class Synchronous : public Strategy {
   // taken back; and how many rows all had agreed to learn from.
   std::optional<double> computed() const { return computed_; }
   double rows_agreed() const { return rows_agreed_; }
+  bool everyone_dry() const { return everyone_dry_; }  // of the last step
   // All tell when they were ready for their last exchange, and book how much of it was waiting.
   virtual Result<void> BookExchange();
   std::string algorithms() const override;

@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "data/generate.h"
 #include "data/reader.h"
+#include "data/standardise.h"
 #include "fabric/collectives/collectives.h"
 #include "model/model_file.h"
 #include "strategy/strategy.h"
@@ -36,6 +37,7 @@ struct Plan {
   bool clock_runs = false;          // by a second with every look, so that progress is told after every update
   std::function<void()> computing;  // called before every gradient
   bool scale_target = true;
+  std::uint64_t parts = 0;  // of the input, each of which has one reader at a time; 0: workers are not made so
 };
 
 class RunningClock final : public base::Clock {
@@ -159,9 +161,25 @@ class Bench {
     };
     model::Rated rated;
     if (model->ratings() != nullptr && collectives == nullptr) options.rated = &rated;
-    auto report = plan.by_lbfgs
-                      ? TrainByLbfgs(env, options, *model, parameters, description, *source, plan.optimizer.l2)
-                      : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+    std::unique_ptr<data::LeasedParts> leases;
+    if (plan.parts > 0)
+      leases =
+          TRY(data::LeasedParts::Make(plan.parts, [&](std::uint64_t part) -> Result<std::unique_ptr<data::RowSource>> {
+            data::ReaderOptions one = reading;
+            one.part = {part, plan.parts};
+            return std::unique_ptr<data::RowSource>(TRY(data::Reader::Open(env, one, plan.input, description)));
+          }));
+    options.leases = leases.get();
+    if (leases != nullptr && description.standardise) {  // no reader sees all rows
+      TRY(data::DriveInOrder(pool, *source, [&](data::Rows& block) -> Result<void> {
+        data::Standardise(description.moments, block);
+        return {};
+      }));
+      options.learn_moments = false;
+    }
+    data::RowSource& rows = leases != nullptr ? static_cast<data::RowSource&>(*leases) : *source;
+    auto report = plan.by_lbfgs ? TrainByLbfgs(env, options, *model, parameters, description, rows, plan.optimizer.l2)
+                                : Trainer(env, options, *model, parameters, *optimizer, description).Run(rows);
     for (std::size_t b = 0; b < parameters.blocks(); ++b) outcome.weights.push_back(parameters.Gather(b));
     outcome.rated = rated.Pack();
     outcome.description = description.ToJson();

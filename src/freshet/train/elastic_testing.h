@@ -114,6 +114,7 @@ class ElasticTraining : public testing::Test {
         }
         strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = run.algorithm}};
         options.strategy.batch = plan.train.batch;
+        options.strategy.whole = plan.parts == 0;
         options.comes = comes;
         options.evict_factor = run.evict_factor;
         options.evict_seconds = 0.02;

@@ -141,6 +141,8 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
                                      " workers that may come (", Option("elastic"), "); give at least ", most)};
   start.whole = job.together.Whole();
   start.fingerprint = Str(Fingerprint(job), "rows of an update = ", start.batch, "\n");
+  if (around.elastic && !start.whole)
+    start.fingerprint += Str("parts of the input = ", job.together.MostWorkers(workers), "\n");
   if (!job.checkpoint.empty() && !own) start.inputs = Account(env.files, job.input.Resolved());
   if (members != nullptr) {
     TRY(AgreeOnSettings(*members, "what they begin with", CommonStart(start)));

@@ -33,7 +33,12 @@ Result<void> CheckElastic(const Job& job) {
   };
   if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
-  if (!together.Whole()) return refuse("split", Str(together.split, ": nobody else has the rows of who is lost"));
+  if (together.own()) return refuse("split", "own: nobody else has the rows of who is lost");
+  if (!together.Whole() && together.strategy.exact)
+    return refuse("exact", Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
+  if (!together.Whole() && together.strategy.backup > 0)
+    return refuse("backup",
+                  Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
   if (!job.cache.empty()) return refuse("cache", "workers have no numbers of their own to name its files by");
   if (job.together.batch_per_worker) return refuse("batch-per-worker", "an update has as many rows whoever is there");
   return {};

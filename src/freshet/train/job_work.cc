@@ -60,7 +60,24 @@ struct Worker {
   bool speaks = true;                     // shows progress, and warns
   fabric::ElasticGroup* group = nullptr;  // in which it meets others that come and go
   fabric::Collectives::Options how = {};  // likewise
+  data::LeasedParts* leases = nullptr;    // the source, where they read parts of the input
 };
+
+// Names and moments of all rows, found by all who begin: each reads a part.
+Result<void> SurveyParts(const base::Env& env, const Start& start, fabric::Collectives& collectives,
+                         data::Description& description) {
+  data::Input input = start.job.input;
+  input.part = Str(collectives.fabric().rank(), "/", collectives.fabric().size());
+  const auto source = TRY(data::Open(env, input, description));
+  return SurveyTogether(env, collectives, RowsOf::kOneInput, *source, description,
+                        start.around.stop == nullptr ? kNeverStops : *start.around.stop);
+}
+
+// Must names and moments, which are learned while reading, be known before?
+bool MustBeSurveyed(const Start& start, const data::Description& description) {
+  const bool own = start.job.together.own();  // then readers agreed on moments when they were opened
+  return !start.whole && ((description.standardise && !own) || !description.dictionaries.empty());
+}
 
 // `source` is one that was opened for the description and makes it grow; without one, a worker opens its own.
 Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> source) {
@@ -76,9 +93,9 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   }
   // Names and moments are learned while reading, and must be the same for all: whoever reads only a part looks at it
   // first.
-  const bool own = job.together.own();  // then readers agreed on moments when they were opened
-  const bool surveyed = !start.whole && ((description.standardise && !own) || !description.dictionaries.empty());
-  if (surveyed)
+  const bool own = job.together.own();
+  const bool surveyed = MustBeSurveyed(start, description);
+  if (surveyed && collectives != nullptr)
     TRY(SurveyTogether(env, *collectives, own ? RowsOf::kOwnInputs : RowsOf::kOneInput, *source, description,
                        start.around.stop == nullptr ? kNeverStops : *start.around.stop));
   auto model = TRY(model::Model::Make(start.config));
@@ -106,6 +123,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     strategy::Elastic::Options how{
         .strategy = job.together.strategy, .how = worker.how, .comes = start.around.elastic->comes};
     how.strategy.batch = start.batch;
+    how.strategy.whole = start.whole;
     how.strategy.threads = env.executor.width();
     how.evict_factor = job.together.evict;
     how.evict_seconds = job.together.evict_after;
@@ -116,6 +134,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     elastic = made.get();
     strategy = std::move(made);
     options.strategy = elastic;
+    options.leases = worker.leases;
     // Who is the first may change.
     options.progress = [elastic, &around = start.around](const Progress& progress) {
       if (around.own_progress) around.own_progress(progress);
@@ -147,6 +166,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   Report report = TRY(std::move(trained));
   std::uint64_t bad_rows = source->bad_rows();
   if (collectives != nullptr && !start.whole) bad_rows = TRY(SumOver(*collectives, bad_rows));  // each had its own rows
+  if (worker.leases != nullptr)
+    bad_rows = static_cast<std::uint64_t>(TRY(elastic->Sum({static_cast<double>(bad_rows)}))[0]);
   std::optional<model::Sums> sums;
   if (job.keep_optimizer) sums = model::Sums::Of(parameters, *optimizer);
   std::vector<WorkerReport> workers;
@@ -270,7 +291,24 @@ Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory
                                    .checkpoint = job.checkpoint,
                                    .measure = job.together.calibrate || !job.deterministic}));
     if (topology.chosen != "fixed") how.table = collectives.table();
+    if (MustBeSurveyed(start, start.description)) TRY(SurveyParts(env, start, collectives, start.description));
     fabric = members->TakeFabric();
+  } else if (!place.comes && MustBeSurveyed(start, start.description)) {
+    fabric::ThreadsGroup one(1, env.clock);
+    const auto alone = one.Take(0);
+    fabric::Collectives collectives(*alone, {});
+    TRY(SurveyParts(env, start, collectives, start.description));
+  }
+  data::LeasedParts* leases = nullptr;
+  if (!start.whole) {
+    const auto open = [&](std::uint64_t part) {
+      data::Input input = job.input;
+      input.part = Str(part, "/", job.together.MostWorkers(start.workers));
+      return data::Open(env, input, start.description);
+    };
+    auto made = TRY(data::LeasedParts::Make(static_cast<std::uint64_t>(job.together.MostWorkers(start.workers)), open));
+    leases = made.get();
+    source = std::move(made);
   }
   const auto connect = [&](const fabric::Roster& roster, int rank) -> Result<std::unique_ptr<fabric::Fabric>> {
     if (fabric != nullptr) return std::move(fabric);
@@ -284,7 +322,8 @@ Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory
                        .trace = start.trace == nullptr ? nullptr : &start.trace->recorder(0),
                        .speaks = !place.comes && (members == nullptr || group.rank() == 0),
                        .group = &group,
-                       .how = how},
+                       .how = how,
+                       .leases = leases},
                       std::move(source));
   if (outcome.ok()) outcome.value().topology = topology;
   return outcome;

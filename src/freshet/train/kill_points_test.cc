@@ -14,6 +14,7 @@ struct Way {
   std::string name, strategy;
   Algorithm algorithm = Algorithm::kRing;
   bool exact = false;
+  std::uint64_t parts = 0;  // of the input, which each reads some of
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -21,7 +22,9 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"hierarchical", "allreduce", Algorithm::kHierarchical},
                                 {"exact", "allreduce", Algorithm::kRing, true},
                                 {"average", "average"},
-                                {"groups", "groups"}};
+                                {"groups", "groups"},
+                                {"parts", "allreduce", Algorithm::kHalving, false, 5},
+                                {"averageOfParts", "average", Algorithm::kRing, false, 6}};
 
 class KillPoints : public ElasticTraining, public testing::WithParamInterface<Way> {
  protected:
@@ -30,6 +33,7 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
   KillPoints() {
     plan_.strategy.kind = GetParam().strategy;
     plan_.strategy.exact = GetParam().exact;
+    plan_.parts = GetParam().parts;
     plan_.strategy.every = 3;
     plan_.strategy.block_momentum = GetParam().strategy == "average" ? 0.5 : 0;
     run_.size = kMembers;

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/trace.h"
+#include "data/leased_parts.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "model/rated.h"
@@ -40,6 +41,7 @@ struct TrainOptions {
   double checkpoint_seconds = 60;
   strategy::Strategy* strategy = nullptr;  // by which steps are made; null: alone, as the options above say
   bool own_input = false;                  // a worker whose source is not a part of what all could read
+  data::LeasedParts* leases = nullptr;     // the source, where readers of its parts may change; null: it is another one
   base::Trace* trace = nullptr;            // what is done when; null: nobody wants to know
   std::string fingerprint;                 // of what must be the same when a run is resumed
   std::string inputs;                      // what is read, a line for each file; likewise
@@ -107,6 +109,12 @@ class Trainer {
   bool Stratified() const;
   Result<void> PrepareBlock(data::Rows& rows);
   Result<void> TrainBatch(const data::Batch& batch);
+  // Makes the step of a piece. False: it is to be made of other rows, since parts have other readers.
+  Result<bool> TrainPiece(const data::Batch& piece);
+  Result<void> EpochLeased();
+  Result<bool> TrainOnLease();
+  double ProgressOfLease() const;
+  Result<void> EvaluateLeased(std::size_t width, const HeldOut::GoesOn& goes_on, Evaluation& held);
   Result<void> TrainRestOfLot();
   Result<void> TrainLot(const Lot& rows);
   void SetProgress(double progress);
@@ -120,6 +128,7 @@ class Trainer {
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;
   Result<void> AfterBlock(const data::RowSource& source, const data::Position& position);
   Result<void> AfterUpdate();
+  double Reached() const;
   Result<void> SaveOrStop(base::Clock::Duration now);
   void Show(double fraction);
   void TellIfLate(double fraction);

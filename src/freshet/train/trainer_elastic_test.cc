@@ -37,6 +37,62 @@ TEST_F(ElasticTraining, WhoComesBackGoesOnWithTheOthersAndEndsWithTheirModel) {
   EXPECT_EQ(ends[0].losses, 2u);  // one went, and one came
 }
 
+// Each reads parts of the input, and others those of who is lost: the rows of every update stay the same.
+TEST_F(ElasticTraining, PartsOfTheInputGoOnWithOthers) {
+  for (const char* const kind : {"allreduce", "average"}) {
+    SCOPED_TRACE(kind);
+    plan_.strategy.kind = kind;
+    plan_.strategy.every = 2;
+    plan_.parts = 6;
+    plan_.train.batch = 13;
+    plan_.train.shuffle = true;
+    plan_.train.hold_out = {.fraction = 0.1, .after_time = 0, .seed = 3};
+    const auto undisturbed = Train(4, 1, {});
+    Forget();
+    for (const Ended& end : undisturbed) ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+    const BenchOutcome& calm = undisturbed[0].outcome;
+    EXPECT_EQ(calm.report->held_out->rows() + calm.report->rows / 2, 480u);
+    for (const char* const plan :
+         {"crash rank=0 at=40ms; crash rank=2 at=90ms", "crash rank=1 at=40ms for=20ms",
+          "crash rank=3 at=20ms for=30ms; crash rank=0 at=70ms for=5ms; pause rank=1 at=99ms for=60ms"}) {
+      SCOPED_TRACE(plan);
+      const auto ends = Train(4, 1, fabric::sim::ParseFaults(plan, 4).value());
+      std::size_t ended = 0;
+      for (const Ended& end : ends) {
+        if (!end.ran || !end.outcome.ok()) continue;
+        ++ended;
+        EXPECT_EQ(end.outcome.report->rows, calm.report->rows);
+        EXPECT_EQ(end.outcome.report->held_out->rows(), calm.report->held_out->rows());
+        if (std::string_view(kind) == "allreduce") {
+          EXPECT_LT(Distance(end.outcome, calm), 1e-5);
+        } else {
+          EXPECT_NEAR(end.outcome.report->held_out->loss(), calm.report->held_out->loss(), 0.1);
+        }
+      }
+      EXPECT_GE(ended, 2u);
+      Forget();
+    }
+  }
+}
+
+TEST_F(ElasticTraining, ACheckpointOfPartsIsGoneOnWithByAnotherNumber) {
+  plan_.parts = 5;
+  plan_.train.shuffle_window_bytes = 1;  // blocks of few rows, after which progress is told
+  const auto undisturbed = Train(4, 1, {});
+  Forget();
+  plan_.stop_at = 5;
+  const auto stopped = Train(4, 1, {});
+  ASSERT_FALSE(stopped[0].outcome.ok());
+  ASSERT_EQ(stopped[0].outcome.code(), Code::kStopped) << stopped[0].outcome.error->text;
+  plan_.stop_at = 0;
+  const auto resumed = Train(3, 1, {});
+  for (const Ended& end : resumed) {
+    ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+    EXPECT_EQ(end.outcome.report->rows, undisturbed[0].outcome.report->rows);
+    EXPECT_LT(Distance(end.outcome, undisturbed[0].outcome), 1e-5);
+  }
+}
+
 TEST_F(ElasticTraining, ExactSumsEndWithTheBitsOfWhatNothingDisturbed) {
   plan_.strategy.exact = true;
   const auto undisturbed = Train(4, 1, {});
@@ -238,6 +294,10 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
   plan_.strategy.exact = true;
   const auto exact = Train(5, 1, {});
   Forget();
+  plan_.strategy.exact = false;
+  plan_.parts = 16;
+  const auto by_parts = Train(5, 1, {});
+  Forget();
   const std::vector<Kind> kinds = {Kind::kCrash,     Kind::kPowerOff, Kind::kPause,
                                    Kind::kPartition, Kind::kSlow,     Kind::kDisconnect};
   const std::uint64_t first = NumberIn("FRESHET_SEED", 1);
@@ -248,6 +308,7 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     base::Random random(seed, "elastic");
     const int size = 3 + static_cast<int>(random.Below(seed % 3 == 0 ? 14 : 4));
     plan_.strategy.exact = seed % 4 == 0;
+    plan_.parts = seed % 4 == 1 ? 16 : 0;
     std::vector<Fault> faults;
     std::string plan;
     for (std::uint64_t i = 0; i <= seed % 4; ++i) {
@@ -268,7 +329,7 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     base::Clock::Duration quiet = undisturbed[0].at;
     for (const Fault& fault : faults)
       quiet = std::max(quiet, fault.at + (fault.lasts == Fault::kForEver ? 0ms : fault.lasts));
-    const auto& calm = (plan_.strategy.exact ? exact : undisturbed)[0].outcome;
+    const auto& calm = (plan_.strategy.exact ? exact : plan_.parts > 0 ? by_parts : undisturbed)[0].outcome;
     const BenchOutcome* one = nullptr;
     for (const Ended& end : ends) {
       if (!end.ran) continue;

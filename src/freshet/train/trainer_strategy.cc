@@ -29,7 +29,7 @@ void Trainer::SetProgress(double progress) {
 // The end of an epoch: all have the same parameters, and know what all have seen.
 Result<void> Trainer::Join() {
   State& s = *state_;
-  for (bool dry = strategy_->reads_all(); !dry;) {
+  for (bool dry = strategy_->reads_all() || options_.leases != nullptr; !dry;) {
     Ask(s.watch.rows_wanted());
     dry = TRY(strategy_->StepDry());
     s.watch.WantRows();
@@ -63,7 +63,9 @@ Result<void> Trainer::StopTogether(const Result<void>& mine) {
 // are told by their number within a part, so where some are, parts stay.
 Result<void> Trainer::Rebalance(data::RowSource& source) {
   State& s = *state_;
-  if (strategy_->reads_all() || options_.own_input || s.epoch > 0 || s.epoch + 1 >= options_.epochs) return {};
+  if (strategy_->reads_all() || options_.own_input || options_.leases != nullptr || s.epoch > 0 ||
+      s.epoch + 1 >= options_.epochs)
+    return {};
   const double imbalance = data::Imbalance(s.rows_each);
   if (imbalance <= kUneven) return {};
   const auto bytes = source.bytes();

@@ -75,33 +75,43 @@ Result<void> Trainer::TrainBatch(const data::Batch& batch) {
   const auto begun = env_.clock.Now();
   for (std::size_t begin = 0, end = 0; begin < batch.rows; begin = end) {
     end = strategy_->EndOfPiece(batch, begin);
-    const data::Batch piece = batch.Slice(begin, end);
-    data::Batch mine;
-    std::optional<double> loss;
-    for (bool done = false; !done;) {
-      mine = strategy_->Share(piece);
-      s.scores.resize(strategy_->has_scores() ? mine.rows * model_.scores() : 0);
-      if (Shown()) mine = Show(mine, s.shown);
-      CountRead();
-      Ask(s.watch.rows_wanted());
-      const auto made = strategy_->Step(piece, mine, s.scores);
-      const auto recovered = made.ok() ? made : strategy_->Recover(made.error(), mine, s.scores);
-      if (!recovered.ok()) return KeepWhatThereIs(recovered.error());
-      loss = recovered.value();
-      s.watch.WantRows();
-      done = made.ok() || loss.has_value() || strategy_->stop_agreed();
-    }
-    if (loss) {
-      if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
-      s.rows += strategy_->changes() ? piece.rows - strategy_->given_up() : mine.rows;
-      s.lot.done += piece.rows;
-      if (!std::isfinite(s.seen.total_loss())) return Diverged();
-    }
-    TRY(AfterUpdate());
-    CHECK(loss.has_value());  // an update is given up only for a stop
+    TRY(TrainPiece(batch.Slice(begin, end)));
   }
   s.report.update_seconds += base::Seconds(env_.clock.Now() - begun);
   return {};
+}
+
+Result<bool> Trainer::TrainPiece(const data::Batch& piece) {
+  State& s = *state_;
+  data::Batch mine;
+  std::optional<double> loss;
+  for (bool done = false; !done;) {
+    mine = strategy_->Share(piece);
+    s.scores.resize(strategy_->has_scores() ? mine.rows * model_.scores() : 0);
+    if (Shown()) mine = Show(mine, s.shown);
+    CountRead();
+    Ask(s.watch.rows_wanted());
+    const auto made = strategy_->Step(piece, mine, s.scores);
+    const auto recovered = made.ok() ? made : strategy_->Recover(made.error(), mine, s.scores);
+    if (!recovered.ok()) return KeepWhatThereIs(recovered.error());
+    loss = recovered.value();
+    s.watch.WantRows();
+    done = made.ok() || loss.has_value() || strategy_->stop_agreed();
+    if (!done && options_.leases != nullptr) return false;
+  }
+  if (loss) {
+    if (strategy_->has_scores()) s.seen.Add(mine, s.scores, *loss);
+    const std::size_t learned = options_.leases != nullptr ? strategy_->rows_of_step() : piece.rows;
+    s.rows += strategy_->changes() ? learned - strategy_->given_up() : mine.rows;
+    if (options_.leases != nullptr)
+      ++s.position.block;
+    else
+      s.lot.done += piece.rows;
+    if (!std::isfinite(s.seen.total_loss())) return Diverged();
+  }
+  TRY(AfterUpdate());
+  CHECK(loss.has_value());  // an update is given up only for a stop
+  return true;
 }
 
 }  // namespace freshet::train

@@ -16,9 +16,12 @@ Result<void> Trainer::AfterBlock(const data::RowSource& source, const data::Posi
 
 Result<void> Trainer::AfterUpdate() {
   const Watch& watch = state_->watch;
-  if (watch.TellingIsDue(watch.rows_wanted())) Show(state_->lot.progress());
+  if (watch.TellingIsDue(watch.rows_wanted())) Show(Reached());
   return SaveOrStop(watch.rows_wanted());
 }
+
+// Of training, in the midst of what is learned from.
+double Trainer::Reached() const { return options_.leases != nullptr ? state_->progress : state_->lot.progress(); }
 
 // What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
 void Trainer::Ask(base::Clock::Duration now) {
