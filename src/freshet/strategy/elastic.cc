@@ -269,14 +269,23 @@ Result<void> Elastic::Salvage(std::size_t mine) {
 }
 
 // Those who were behind have regrouped since they would have agreed, and so have those who agreed. All leave the step
-// before anybody leaves the group.
+// before anybody leaves the group. Who regroups meanwhile does not begin the barrier anew: others may never have come to it.
 Result<void> Elastic::Admit() {
   last_.admit = 0;
   left_out_ = std::exchange(slow_one_, std::nullopt);
   const auto still = [&] { return agreed_in_ == group_.roster().generation; };
   const bool mine = left_out_ && group_.roster().seats[static_cast<std::size_t>(rank())].id == *left_out_;
   gives_ = true;
-  Result<void> done = still() ? Barrier() : Result<void>();
+  Result<void> done;
+  if (still()) {
+    const Result<void> met = collectives_->Barrier();
+    if (met.ok()) {
+      last_.updated = last_.sums = 0;
+      Met();
+    } else if (const auto regrouped = Regroup(met.error(), Admits::kNobody, {}); !regrouped.ok()) {
+      done = regrouped.error();
+    }
+  }
   if (done.ok() && still()) {
     const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, Admits::kAll, {});
     if (!regrouped.ok() && mine)
