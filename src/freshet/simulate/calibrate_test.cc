@@ -30,7 +30,7 @@ TEST(Calibrate, AGroupThatSharesAHostHasNoLink) {
   EXPECT_EQ(here.link_us, usual.link_us);
   EXPECT_GT(seen[0].work["rows"], 0);
   EXPECT_TRUE(here.Validate().ok());
-  EXPECT_EQ(seen[kWorkers - 1].platform.local_us, usual.local_us);  // it took no part
+  EXPECT_EQ(seen[kWorkers - 1].platform.add_gb_s, usual.add_gb_s);  // it took no part in what two measure
 }
 
 TEST(Calibrate, OneAloneIsRefused) {
