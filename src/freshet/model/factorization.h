@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "model/ratings.h"
 
 namespace freshet::model {
@@ -21,6 +23,10 @@ class Factorization final : public Model, public Ratings {
   Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override;
   // Makes room for so many users and items.
   Result<void> Prepare(optimize::Parameters& parameters, std::uint64_t users, std::uint64_t items) const;
+  Result<void> MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const override {
+    return Prepare(parameters, std::max(rows[kUserBias], rows[kUserFactors]),
+                   std::max(rows[kItemBias], rows[kItemFactors]));
+  }
   void Predict(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
                std::span<float> out) const override;
   double LossAndGradient(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,

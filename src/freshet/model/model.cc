@@ -106,6 +106,22 @@ void Model::Apply(optimize::Parameters& parameters, optimize::Gradient& gradient
   optimizer.Apply(parameters, gradient);
 }
 
+Result<void> Model::MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const {
+  std::uint64_t most = 0;
+  for (std::size_t b = 0; b < rows.size(); ++b)
+    if (rows[b] > parameters.rows(b)) most = std::max(most, rows[b]);
+  if (most == 0) return {};
+  const std::uint32_t offsets[] = {0, 1}, indices[] = {static_cast<std::uint32_t>(most - 1)};
+  const float zero[] = {0};
+  data::Batch one;
+  one.rows = 1;
+  one.labels = zero;
+  one.offsets = offsets;
+  one.indices = indices;
+  one.values = zero;
+  return Prepare(parameters, one);
+}
+
 Result<optimize::Gradient> Model::NewGradient(optimize::Memory&, const optimize::Portion& portion) const {
   optimize::Gradient gradient;
   for (const optimize::Block& block : portion.Of(Blocks())) gradient.blocks.emplace_back(block.width);

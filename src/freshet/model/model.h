@@ -87,6 +87,8 @@ class Model {
                                                      const optimize::Portion& portion = {}) const;
   // Grows the parameters so that every row of the batch has its place, and gives new rows their starting values.
   virtual Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const = 0;
+  // The same for so many rows of each block, of which others have met some.
+  virtual Result<void> MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const;
 
   // Scores of every row, scores() floats each; Loss::Link turns them into predictions.
   virtual void Predict(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,

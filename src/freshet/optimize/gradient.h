@@ -38,6 +38,9 @@ class BlockGradient {
     }
     return values_.data() + (slots_[row] - 1) * width_;
   }
+  const float* Find(std::uint32_t row) const {  // null: not touched
+    return row < slots_.size() && slots_[row] != 0 ? values_.data() + (slots_[row] - 1) * width_ : nullptr;
+  }
   std::span<const std::uint32_t> touched() const { return touched_; }
   std::span<const float> Values(std::size_t position) const { return {values_.data() + position * width_, width_}; }
 

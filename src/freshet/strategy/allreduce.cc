@@ -83,23 +83,14 @@ class AllReduce final : public Synchronous {
  private:
   // Others may have met features that this worker has not: gives them their place.
   Result<void> MakeRoom() {
-    std::uint32_t top = 0;
+    std::vector<std::uint64_t> rows(gradient_.blocks.size(), 0);
     bool missing = false;
-    for (std::size_t b = 0; b < gradient_.blocks.size(); ++b)
-      for (const std::uint32_t row : gradient_.blocks[b].touched()) {
-        top = std::max(top, row);
-        missing = missing || row >= world_.parameters.rows(b);
-      }
+    for (std::size_t b = 0; b < rows.size(); ++b) {
+      for (const std::uint32_t row : gradient_.blocks[b].touched()) rows[b] = std::max<std::uint64_t>(rows[b], row + 1);
+      missing = missing || rows[b] > world_.parameters.rows(b);
+    }
     if (!missing) return {};
-    const std::uint32_t offsets[] = {0, 1}, indices[] = {top};
-    const float zero[] = {0};
-    data::Batch one;
-    one.rows = 1;
-    one.labels = zero;
-    one.offsets = offsets;
-    one.indices = indices;
-    one.values = zero;
-    TRY(world_.model.Prepare(world_.parameters, one));
+    TRY(world_.model.MakeRoom(world_.parameters, rows));
     return world_.optimizer.Follow(world_.parameters);
   }
 
