@@ -1,11 +1,11 @@
 #include "strategy/synchronous.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "model/digest.h"
 #include "strategy/observe.h"
+#include "strategy/sum_in_order.h"
 
 namespace freshet::strategy {
 
@@ -71,14 +71,7 @@ Result<void> Synchronous::Observe(const data::Batch& piece) {
 }
 
 Result<std::vector<double>> Synchronous::Sum(const std::vector<double>& mine) {
-  const auto all = TRY(world_.collectives.Gather(std::as_bytes(std::span<const double>(mine))));
-  std::vector<double> sum(mine.size(), 0), part(mine.size());
-  for (const auto& bytes : all) {
-    CHECK(bytes.size() == part.size() * sizeof(double));
-    std::memcpy(part.data(), bytes.data(), bytes.size());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
-  }
-  return sum;
+  return SumInOrder(world_.collectives, mine);
 }
 
 std::string Synchronous::algorithms() const {
