@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,18 @@ struct StrategyOptions {
   std::uint64_t warm_start = 0;  // updates by plain all-reduce before averaging or compression begins
   int group = 2;                 // workers of a group, which all-reduce among themselves
   bool uneven = false;           // groups may be smaller where their size does not divide the workers; else an error
+
+  // gossip: how two meet, every so many updates (`every`), and who may
+  std::string gossip = "pairs";       // pairs, push-sum, walk; see gossip.cc
+  std::string neighbours = "random";  // see neighbours.h
+  std::uint64_t seed = 1;             // of who is written to
+
+  // server: who has the parameters, and how far workers may drift apart (server/synchrony.h)
+  int servers = 0;                 // the last so many members have no rows; 0: every member is worker and server
+  std::string synchrony = "bsp";   // bsp, ssp:S, asp:V, bap
+  std::uint64_t fetch_every = 1;   // not bsp: steps for which a worker uses what it has read
+  std::uint64_t push_every = 1;    // not bsp: steps whose gradients a worker pushes together
+  bool slower_when_stale = false;  // not bsp: an update counts the less, the more came before it since its worker read
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
@@ -58,6 +71,10 @@ struct StepTimes {
   std::uint64_t steps = 0, rows = 0;
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
   std::uint64_t bytes_dense = 0;                   // what the same exchange would send uncompressed, by a ring
+  double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
+
+  // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.
+  std::array<std::uint64_t, 64> stale{};
 
   double total() const { return read + compute + wait + exchange + apply; }
 };
@@ -104,8 +121,11 @@ class Strategy {
   virtual int size() const { return 1; }
   virtual bool alone() const { return false; }      // there are no others, nor will there be
   virtual bool has_rows() const { return true; }    // a server of parameters has none
+  virtual int readers() const { return size(); }    // members that have, the first ones
   virtual bool has_scores() const { return true; }  // a stage of a network that is not its last has none
   virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
+  // Whenever members do something together they have come to the same row; else each remembers its own place.
+  virtual bool same_place() const { return reads_all(); }
   // Does no member remember anything that the others do not? Then another number of them can go on.
   virtual bool interchangeable() const { return false; }
   // Can what each remembers be added up (Merge)? Then so can another number.

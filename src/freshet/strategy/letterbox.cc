@@ -1,0 +1,164 @@
+#include "strategy/letterbox.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/str.h"
+
+namespace freshet::strategy {
+
+Letterbox::Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve)
+    : fabric_(fabric), tag_(tag), clock_(fabric.clock()), serve_(std::move(serve)), changed_(clock_.NewCondition()) {}
+
+void Letterbox::Open() {
+  {
+    const base::Lock lock(mutex_);
+    if (std::exchange(open_, true)) return;
+  }
+  fabric_.Post([self = shared_from_this()] { self->Listen(); });
+}
+
+bool Letterbox::open() const {
+  const base::Lock lock(mutex_);
+  return open_;
+}
+
+// Until an empty letter comes: there is no other way to take back that one listens.
+void Letterbox::Listen() {
+  while (true) {
+    auto letter = TakeIn();
+    const base::Lock lock(mutex_);
+    if (!letter.ok()) failed_ = letter.error();
+    if (!letter.ok() || (letter.value() && letter.value()->bytes.empty())) open_ = false;
+    if (open_ && letter.value()) letters_.push_back(std::move(*letter.value()));
+    if (!letter.ok() || letter.value()) changed_->NotifyAll();
+    while (open_ && !ended_ && LongOnes() >= kMost) changed_->WaitUntil(mutex_, clock_.Now() + std::chrono::hours(1));
+    if (!open_ || ended_) return;
+  }
+}
+
+// What others still read of our memory must be at rest before it goes.
+void Letterbox::End() {
+  {
+    const base::Lock lock(mutex_);
+    ended_ = true;
+    changed_->NotifyAll();
+    while (serving_) changed_->WaitUntil(mutex_, clock_.Now() + std::chrono::hours(1));
+  }
+  for (const Sent& sent : sent_) (void)fabric_.Wait(sent.transfer, std::chrono::seconds(1));
+  sent_.clear();
+}
+
+Result<std::optional<Letterbox::Letter>> Letterbox::TakeIn() {
+  const fabric::Transfer transfer = TRY(fabric_.StartBorrow(fabric::kAnyRank, tag_));
+  while (true) {
+    const auto done = fabric_.WaitAny(std::span(&transfer, 1), std::chrono::hours(1));
+    if (done.ok()) break;
+    if (done.error().code != Code::kTimeout) return done.error();
+  }
+  const fabric::Arrived arrived = TRY(fabric_.Wait(transfer));
+  const auto served = ServeNow(arrived);
+  std::optional<Letter> letter;
+  if (served.ok() && !served.value()) letter = {arrived.from, {arrived.view.begin(), arrived.view.end()}};
+  fabric_.Release(transfer);
+  if (!served.ok()) fabric_.Abort(served.error());
+  TRY(served);
+  return letter;
+}
+
+Result<bool> Letterbox::ServeNow(const fabric::Arrived& arrived) {
+  if (!serve_ || arrived.view.empty()) return false;
+  {
+    const base::Lock lock(mutex_);
+    if (ended_) return true;
+    serving_ = true;
+  }
+  auto served = serve_(arrived.from, arrived.view);
+  const base::Lock lock(mutex_);
+  serving_ = false;
+  if (ended_) changed_->NotifyAll();
+  return served;
+}
+
+std::size_t Letterbox::LongOnes() const {
+  return static_cast<std::size_t>(std::count_if(letters_.begin(), letters_.end(),
+                                                [](const Letter& each) { return each.bytes.size() > kShortBytes; }));
+}
+
+void Letterbox::SendToSelf(std::vector<std::byte> bytes) {
+  const base::Lock lock(mutex_);
+  letters_.push_back({fabric_.rank(), std::move(bytes)});
+  changed_->NotifyAll();
+}
+
+Result<std::optional<Letterbox::Letter>> Letterbox::TryTake() {
+  const base::Lock lock(mutex_);
+  if (letters_.empty() && failed_) return *failed_;
+  if (letters_.empty()) return std::optional<Letter>();
+  std::optional<Letter> letter = std::move(letters_.front());
+  letters_.pop_front();
+  changed_->NotifyAll();
+  return letter;
+}
+
+Result<Letterbox::Letter> Letterbox::Take() {
+  {
+    const base::Lock lock(mutex_);
+    const auto end = clock_.Now() + kPatience;
+    while (letters_.empty() && !failed_) {
+      CHECK(open_);
+      if (clock_.Now() >= end)
+        return Error{Code::kTimeout, Str("no other worker has said anything for ", base::Seconds(kPatience), " s")};
+      changed_->WaitUntil(mutex_, end);
+    }
+  }
+  return std::move(*TRY(TryTake()));
+}
+
+Result<void> Letterbox::Send(int to, std::vector<std::byte> bytes) {
+  CHECK(!bytes.empty());
+  return StartSend(to, std::move(bytes));
+}
+
+Result<void> Letterbox::StartSend(int to, std::vector<std::byte> bytes) {
+  Sent& sent = sent_.emplace_back();
+  sent.bytes = std::move(bytes);
+  sent.transfer = TRY(fabric_.StartSend(to, tag_, sent.bytes));
+  return {};
+}
+
+Result<std::size_t> Letterbox::OnTheirWay() {
+  for (std::size_t i = sent_.size(); i-- > 0;) {
+    if (!fabric_.Done(sent_[i].transfer)) continue;
+    TRY(fabric_.Wait(sent_[i].transfer));
+    sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return sent_.size();
+}
+
+Result<void> Letterbox::AwaitTaken(std::size_t most) {
+  while (TRY(OnTheirWay()) > most) {
+    TRY(fabric_.Wait(sent_.front().transfer, kPatience));
+    sent_.pop_front();
+  }
+  return {};
+}
+
+Result<void> Letterbox::CloseTogether() {
+  TRY(StartSend((fabric_.rank() + 1) % fabric_.size(), {}));
+  {
+    const base::Lock lock(mutex_);
+    const auto end = clock_.Now() + kPatience;
+    while (open_ && clock_.Now() < end) changed_->WaitUntil(mutex_, end);
+    if (failed_) return *failed_;
+    if (open_) return Error{Code::kTimeout, "another worker does not stop writing"};
+  }
+  while (!sent_.empty()) {
+    TRY(fabric_.Wait(sent_.front().transfer));
+    sent_.pop_front();
+  }
+  return {};
+}
+
+}  // namespace freshet::strategy

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fabric/fabric.h"
+
+namespace freshet::strategy {
+
+// Letters between members that wait for nobody. They come at any time and are taken in on the fabric's own thread, so that
+// what is on its way moves while this member computes; when it has not looked for a while, no more are taken in, and those
+// who write see that theirs are not taken.
+//
+// Threads:   one writes and takes. Ownership: borrows the fabric, and is held by what it has posted there.
+// Blocking:  Take, and CloseTogether, each for at most kPatience. Failure: the fabric's.
+class Letterbox : public std::enable_shared_from_this<Letterbox> {
+ public:
+  static constexpr std::size_t kMost = 4;         // that lie here
+  static constexpr std::size_t kShortBytes = 64;  // so short ones do not count: they are always taken in
+  static constexpr base::Clock::Duration kPatience = std::chrono::minutes(10);
+
+  struct Letter {
+    int from = 0;
+    std::vector<std::byte> bytes;
+  };
+  // Shown every letter as it comes, on the fabric's own thread: true when that was all there is to do with it. Its
+  // failure is that of the group.
+  using Serve = std::function<Result<bool>(int from, std::span<const std::byte> bytes)>;
+  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {});
+
+  // Letters of members who write before this one has opened wait for it.
+  void Open();
+  bool open() const;
+  Result<std::optional<Letter>> TryTake();
+  Result<Letter> Take();
+  Result<void> Send(int to, std::vector<std::byte> bytes);  // not empty
+  void SendToSelf(std::vector<std::byte> bytes);            // from any thread
+  // Letters of this member that others have not taken in yet; and waits until they are at most so many.
+  Result<std::size_t> OnTheirWay();
+  Result<void> AwaitTaken(std::size_t most);
+  // Whatever comes and whatever is on its way is of no interest any more: this member gives up. Nothing is served any
+  // more when it returns.
+  void End();
+  // All call it, when nothing of interest is on its way any more: they stop listening.
+  Result<void> CloseTogether();
+
+ private:
+  struct Sent {
+    std::vector<std::byte> bytes;
+    fabric::Transfer transfer;
+  };
+  void Listen();
+  // The next letter; nothing when it was served.
+  Result<std::optional<Letter>> TakeIn();
+  Result<bool> ServeNow(const fabric::Arrived& arrived);
+  std::size_t LongOnes() const REQUIRES(mutex_);
+  Result<void> StartSend(int to, std::vector<std::byte> bytes);
+
+  fabric::Fabric& fabric_;
+  const fabric::Tag tag_;
+  const base::Clock& clock_;
+  const Serve serve_;
+  std::deque<Sent> sent_;
+
+  mutable base::Mutex mutex_;
+  std::unique_ptr<base::Condition> changed_;
+  std::deque<Letter> letters_ GUARDED_BY(mutex_);
+  std::optional<Error> failed_ GUARDED_BY(mutex_);
+  bool open_ GUARDED_BY(mutex_) = false, ended_ GUARDED_BY(mutex_) = false, serving_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace freshet::strategy
