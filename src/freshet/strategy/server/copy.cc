@@ -1,0 +1,266 @@
+#include "strategy/server/copy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace freshet::strategy::server {
+
+Copy::Copy(const Options& options, const model::Model& model, optimize::Parameters& parameters, double rate,
+           Placement& placement, optimize::Gradient& gradient)
+    : options_(options),
+      model_(model),
+      parameters_(parameters),
+      rate_(rate),
+      placement_(placement),
+      gradient_(gradient),
+      last_(servers(), Lists(parameters.blocks())),
+      versions_(servers(), 0),
+      stamps_(parameters.blocks()),
+      dense_stamps_(servers(), 0),
+      stretches_(servers()),
+      touched_(parameters.blocks()),
+      sorted_(servers()),
+      held_(parameters.blocks()) {
+  if (!Dense()) return;
+  for (std::size_t b = 0; b < parameters.blocks(); ++b)
+    for (std::uint64_t first = 0; first < parameters.rows(b);) {
+      const Placement::Stretch stretch = placement.StretchFrom(b, first, parameters.rows(b));
+      stretches_[static_cast<std::size_t>(stretch.server)].push_back(
+          {static_cast<std::uint32_t>(b), Parcel::Form::kStretch, first, stretch.last - first});
+      first = stretch.last;
+    }
+}
+
+// A stamp is one more than the worker's clock when it asked. It then asked for what is good for as long as it is used.
+bool Copy::Fresh(std::uint64_t stamp, std::uint64_t clock) const { return stamp + options_.fetch_every > clock + 1; }
+
+std::uint64_t Copy::Needs(std::uint64_t clock) const {
+  return options_.synchrony.Needs(clock + options_.fetch_every - 1);
+}
+
+std::uint64_t Copy::StampOf(std::size_t b, std::uint32_t row) const {
+  return std::max<std::uint64_t>(row < stamps_[b].size() ? stamps_[b][row] : 0, settled_);
+}
+
+Copy::Letters Copy::Ask(const data::Batch& rows, std::uint64_t clock) {
+  return Dense() ? AskDense(clock) : AskRows(rows, clock);
+}
+
+Copy::Letters Copy::AskDense(std::uint64_t clock) {
+  Letters letters(servers());
+  for (std::size_t s = 0; s < servers(); ++s) {
+    if (stretches_[s].empty() || Fresh(std::max(dense_stamps_[s], settled_), clock)) continue;
+    Writer writer(PullHead{
+        .parcels = static_cast<std::uint32_t>(stretches_[s].size()), .needs = Needs(clock), .request = ++requests_});
+    for (const Parcel& parcel : stretches_[s]) writer.Begin(parcel);
+    asked_[requests_] = {static_cast<int>(s), clock, {}};
+    letters[s] = writer.Take();
+  }
+  return letters;
+}
+
+Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
+  for (optimize::RowSet& set : touched_) set.Clear();
+  model_.Touch(parameters_, rows, touched_);
+  std::vector<Lists> wanted(servers(), Lists(parameters_.blocks()));
+  for (std::size_t b = 0; b < touched_.size(); ++b)
+    for (const std::uint32_t row : touched_[b].rows())
+      if (!Fresh(StampOf(b, row), clock))
+        wanted[static_cast<std::size_t>(placement_.ServerOf(b, row))][b].push_back(row);
+  Letters letters(servers());
+  for (std::size_t s = 0; s < servers(); ++s) {
+    PullHead head{.needs = Needs(clock), .request = requests_ + 1};
+    for (const auto& list : wanted[s]) head.parcels += list.empty() ? 0 : 1;
+    if (head.parcels == 0) continue;
+    ++requests_;
+    Writer writer(head);
+    for (std::size_t b = 0; b < wanted[s].size(); ++b)
+      if (!wanted[s][b].empty())
+        writer.Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, wanted[s][b].size()}, wanted[s][b]);
+    last_[s] = wanted[s];
+    asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s])};
+    letters[s] = writer.Take();
+  }
+  return letters;
+}
+
+Copy::Letters Copy::Away() {
+  Letters letters(servers());
+  for (std::size_t s = 0; s < servers(); ++s) {
+    letters[s] = Writer(AwayHead{.request = ++requests_}).Take();
+    asked_[requests_] = {static_cast<int>(s), 0, {}};
+  }
+  return letters;
+}
+
+Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
+  if (reinterpret_cast<std::uintptr_t>(letter.data()) % 8 != 0) {
+    const std::vector<std::byte> copy(letter.begin(), letter.end());
+    return Take(server, copy);
+  }
+  Reader reader(letter);
+  const auto head = TRY(reader.Take<AnswerHead>());
+  const auto found = asked_.find(head.request);
+  if (head.kind != Kind::kAnswer || found == asked_.end() || found->second.server != server) return Reader::Damaged();
+  const Question question = std::move(found->second);
+  asked_.erase(found);
+  const auto s = static_cast<std::size_t>(server);
+  const std::uint64_t stamp = question.clock + 1;
+  versions_[s] = head.version;
+  for (std::size_t b = 0; b < question.rows.size(); ++b) {
+    const auto& rows = question.rows[b];
+    if (rows.empty()) continue;
+    const std::uint64_t width = parameters_.width(b);
+    const float* from = TRY(reader.Numbers<float>(rows.size() * width)).data();
+    if (stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
+    for (const std::uint32_t row : rows) {
+      std::copy_n(from, width, parameters_.Row(b, row));
+      stamps_[b][row] = static_cast<std::uint32_t>(stamp);
+      from += width;
+    }
+  }
+  if (!Dense() || reader.left() == 0) return head;
+  for (const Parcel& parcel : stretches_[s]) {
+    const auto values = TRY(reader.Numbers<float>(parcel.count * parameters_.width(parcel.block)));
+    std::copy(values.begin(), values.end(), parameters_.Row(parcel.block, parcel.first));
+  }
+  dense_stamps_[s] = stamp;
+  return head;
+}
+
+void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
+
+Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest) {
+  if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest);
+  Hold(head.weight);
+  return PushHeld(head, (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1, digest);
+}
+
+Copy::Letters Copy::PushRest(PushHead head) {
+  if (!Holds()) return {};
+  bool any = false;
+  for (const Held& each : held_) any = any || !each.rows.rows().empty();
+  return any ? PushHeld(head, true, {}) : Letters();
+}
+
+Copy::Letters Copy::Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads,
+                           std::span<const std::byte> digest) const {
+  Letters letters;
+  for (std::size_t s = 0; s < writers.size(); ++s) {
+    heads[s].digest = digest.size();
+    heads[s].version = versions_[s];
+    writers[s].SetHead(heads[s]);
+    writers[s].Put(digest.data(), digest.size());
+    letters.push_back(writers[s].Take());
+  }
+  return letters;
+}
+
+Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> digest) {
+  std::vector<PushHead> heads(servers(), head);
+  std::vector<Writer> writers(servers(), Writer(head));
+  for (std::size_t s = 0; s < servers(); ++s)
+    for (const Parcel& parcel : stretches_[s]) {
+      const optimize::BlockGradient& block = gradient_.blocks[parcel.block];
+      if (block.empty()) continue;
+      writers[s].Begin(parcel);
+      const std::size_t count = parcel.count * block.width();
+      const float* const from = block.memory().data() + parcel.first * block.width();
+      const float scale = block.scale();
+      std::transform(from, from + count, writers[s].Floats(count), [scale](float value) { return scale * value; });
+      ++heads[s].parcels;
+    }
+  return Finish(writers, heads, digest);
+}
+
+void Copy::Sort(std::size_t b, std::span<const std::uint32_t> rows) {
+  for (auto& list : sorted_) list.clear();
+  for (const std::uint32_t row : rows) sorted_[static_cast<std::size_t>(placement_.ServerOf(b, row))].push_back(row);
+}
+
+Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> digest) {
+  std::vector<PushHead> heads(servers(), head);
+  std::vector<Writer> writers(servers(), Writer(head));
+  for (std::size_t b = 0; b < gradient_.blocks.size(); ++b) {
+    const optimize::BlockGradient& block = gradient_.blocks[b];
+    Sort(b, block.touched());
+    for (std::size_t s = 0; s < servers(); ++s) {
+      if (sorted_[s].empty()) continue;
+      // Mostly these are the rows that were asked for: then their numbers need not travel again.
+      const auto& asked = last_[s][b];
+      const bool same = asked.size() == sorted_[s].size() &&
+                        std::all_of(asked.begin(), asked.end(), [&](std::uint32_t row) { return block.Find(row); });
+      const auto& rows = same ? asked : sorted_[s];
+      const Parcel parcel{static_cast<std::uint32_t>(b), same ? Parcel::Form::kSame : Parcel::Form::kRows, 0,
+                          rows.size()};
+      writers[s].Begin(parcel, same ? std::span<const std::uint32_t>() : rows);
+      float* out = writers[s].Floats(rows.size() * block.width());
+      for (const std::uint32_t row : rows) out = std::copy_n(block.Find(row), block.width(), out);
+      ++heads[s].parcels;
+    }
+  }
+  return Finish(writers, heads, digest);
+}
+
+void Copy::Hold(double weight) {
+  const float factor = weight > 0 ? static_cast<float>(1 / weight) : 1.0f;
+  for (std::size_t b = 0; b < held_.size(); ++b) {
+    const optimize::BlockGradient& block = gradient_.blocks[b];
+    const std::uint64_t width = block.width();
+    Held& held = held_[b];
+    if (held.values.size() < parameters_.rows(b) * width) held.values.resize(parameters_.rows(b) * width, 0.0f);
+    const auto add = [&](std::uint32_t row, const float* from, float by) {
+      float* const to = held.values.data() + row * width;
+      for (std::uint64_t k = 0; k < width; ++k) to[k] += by * from[k];
+      held.rows.Add(row);
+    };
+    if (Dense() && !block.empty())
+      for (std::uint32_t row = 0; row < parameters_.rows(b); ++row)
+        add(row, block.memory().data() + row * width, factor * block.scale());
+    for (std::size_t i = 0; i < block.touched().size(); ++i) add(block.touched()[i], block.Values(i).data(), factor);
+  }
+}
+
+// Does what is held back of a row move it by enough? As a step of plain SGD would.
+bool Copy::Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const {
+  const std::uint64_t width = parameters_.width(b);
+  const auto length = [width](const float* values) {
+    return std::sqrt(std::inner_product(values, values + width, values, 0.0));
+  };
+  const double least = options_.synchrony.significance / std::sqrt(static_cast<double>(clock) + 1);
+  return rate_ * length(held_[b].values.data() + row * width) >= least * length(parameters_.Row(b, row));
+}
+
+Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte> digest) {
+  head.weight = 1;
+  std::vector<PushHead> heads(servers(), head);
+  std::vector<Writer> writers(servers(), Writer(head));
+  const bool by_significance = options_.synchrony.kind == Synchrony::Kind::kApproximate;
+  for (std::size_t b = 0; b < held_.size(); ++b) {
+    Held& held = held_[b];
+    const std::uint64_t width = parameters_.width(b);
+    std::vector<std::uint32_t> told, kept;
+    for (const std::uint32_t row : held.rows.rows())
+      (all || (by_significance && Matters(b, row, head.clock)) ? told : kept).push_back(row);
+    held.rows.Clear();
+    for (const std::uint32_t row : kept) held.rows.Add(row);
+    Sort(b, told);
+    for (std::size_t s = 0; s < servers(); ++s) {
+      if (sorted_[s].empty()) continue;
+      writers[s].Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, sorted_[s].size()}, sorted_[s]);
+      float* out = writers[s].Floats(sorted_[s].size() * width);
+      for (const std::uint32_t row : sorted_[s]) {
+        float* const values = held.values.data() + row * width;
+        out = std::copy_n(values, width, out);
+        std::fill_n(values, width, 0.0f);
+      }
+      ++heads[s].parcels;
+    }
+  }
+  return Finish(writers, heads, digest);
+}
+
+}  // namespace freshet::strategy::server

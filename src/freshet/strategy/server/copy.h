@@ -1,0 +1,95 @@
+#pragma once
+
+#include <map>
+
+#include "strategy/server/letters.h"
+#include "strategy/server/placement.h"
+#include "strategy/server/synchrony.h"
+#include "strategy/strategy.h"
+
+namespace freshet::strategy::server {
+
+// A worker's copy of the parameters, in which every row is as old as the synchrony allows, and what the worker has to
+// tell the servers. Letters come out, answers go in; who sends them is somebody else's business.
+//
+// Threads: one. Ownership: borrows model and parameters, which outlive it. Failure: kCorrupt for an answer that is none.
+class Copy {
+ public:
+  struct Options {
+    Synchrony synchrony;
+    std::uint64_t fetch_every = 1;  // steps for which what was read is used; of bsp 1, of ssp at most one more than S
+    std::uint64_t push_every = 1;   // steps whose gradients travel together; of bsp 1
+  };
+  using Letters = std::vector<std::vector<std::byte>>;  // by server; empty: none
+
+  Copy(const Options& options, const model::Model& model, optimize::Parameters& parameters, double rate,
+       Placement& placement, optimize::Gradient& gradient);
+
+  // Asks for the rows that this batch needs and that are too old to be read at this clock.
+  Letters Ask(const data::Batch& rows, std::uint64_t clock);
+  // An answer, to whatever it answers.
+  Result<AnswerHead> Take(int server, std::span<const std::byte> letter);
+  std::size_t outstanding() const { return asked_.size(); }  // questions
+
+  // What the gradient has to tell, now that it is complete; a letter to every server, though it may bring nothing. The
+  // head's parcels are filled in.
+  Letters Push(PushHead head, std::span<const std::byte> digest);
+  // What was held back; nothing when that is nothing.
+  Letters PushRest(PushHead head);
+  Letters Away();
+
+  // Everything is as new as can be at this clock.
+  void Settled(std::uint64_t clock);
+
+ private:
+  using Lists = std::vector<std::vector<std::uint32_t>>;  // rows, by block
+  struct Question {
+    int server = 0;
+    std::uint64_t clock = 0;  // of the worker
+    Lists rows;               // or, of dense blocks, all that the server has
+  };
+
+  bool Fresh(std::uint64_t stamp, std::uint64_t clock) const;
+  std::uint64_t Needs(std::uint64_t clock) const;  // which clock must be complete to be read at this one
+  std::uint64_t StampOf(std::size_t b, std::uint32_t row) const;
+  Letters AskDense(std::uint64_t clock);
+  Letters AskRows(const data::Batch& rows, std::uint64_t clock);
+  bool Dense() const { return gradient_.buffer != nullptr; }
+  bool Holds() const { return options_.push_every > 1 || options_.synchrony.kind == Synchrony::Kind::kApproximate; }
+
+  // By server, the rows of a block that are to be told.
+  void Sort(std::size_t b, std::span<const std::uint32_t> rows);
+  Letters PushDense(const PushHead& head, std::span<const std::byte> digest);
+  Letters PushRows(const PushHead& head, std::span<const std::byte> digest);
+  // Adds the gradient to what is held back. Then tells the rows of that which matter, or all.
+  void Hold(double weight);
+  bool Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const;
+  Letters PushHeld(PushHead head, bool all, std::span<const std::byte> digest);
+  Letters Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads, std::span<const std::byte> digest) const;
+  std::size_t servers() const { return static_cast<std::size_t>(placement_.servers()); }
+
+  const Options options_;
+  const model::Model& model_;
+  optimize::Parameters& parameters_;
+  const double rate_;
+  Placement& placement_;
+  optimize::Gradient& gradient_;
+
+  std::uint64_t requests_ = 0;
+  std::map<std::uint64_t, Question> asked_;         // by number
+  std::vector<Lists> last_;                         // by server: what it was asked for the last time
+  std::vector<std::uint64_t> versions_;             // by server, of its last answer
+  std::vector<std::vector<std::uint32_t>> stamps_;  // by block and row: how new; 0: as all settled
+  std::vector<std::uint64_t> dense_stamps_;         // by server
+  std::uint64_t settled_ = 1;                       // the stamp of all that has none
+  std::vector<std::vector<Parcel>> stretches_;      // by server, of dense blocks
+  optimize::RowSets touched_;
+  std::vector<std::vector<std::uint32_t>> sorted_;  // by server
+  struct Held {
+    std::vector<float> values;  // by row
+    optimize::RowSet rows;      // that may have some
+  };
+  std::vector<Held> held_;  // by block
+};
+
+}  // namespace freshet::strategy::server

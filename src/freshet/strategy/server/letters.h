@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.h"
+
+namespace freshet::strategy::server {
+
+// What workers and servers write to each other: a head, then parcels, each of which names rows of one block and perhaps
+// brings their floats. All members are the same program on machines alike, so that heads are structs as they lie in
+// memory; everything begins at a multiple of eight bytes.
+
+// The first byte says what it is (OwnPace::kFirstOwn and above).
+enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle };
+
+// What the first worker has ordered all to do when they have come to a clock (OwnPace). It travels with what it pushes and
+// with what is then answered to others, so that nobody reads what was pushed after the order and does not know of it.
+struct Notice {
+  std::uint64_t number = 0;  // rises; 0: none
+  std::uint64_t clock = 0;
+  std::uint64_t what = 0;
+};
+
+// A gradient, summed over rows that weigh `weight`, and what the model wants to see of those rows (`digest` bytes, at
+// the end).
+struct PushHead {
+  Kind kind = Kind::kPush;
+  std::uint8_t unused[3] = {};
+  std::uint32_t parcels = 0;
+  std::uint64_t clock = 0;    // of the worker: its updates before this one
+  std::uint64_t version = 0;  // of the server, from which the worker last read
+  double weight = 0;
+  double progress = 0;  // of training, 0 to 1
+  std::uint64_t digest = 0;
+  Notice notice = {};
+};
+// Asks for rows, as soon as clock `needs` is complete.
+struct PullHead {
+  Kind kind = Kind::kPull;
+  std::uint8_t unused[3] = {};
+  std::uint32_t parcels = 0;
+  std::uint64_t needs = 0;
+  std::uint64_t request = 0;  // the worker's number of it
+};
+// The worker makes no more updates for now, and asks for an answer.
+struct AwayHead {
+  Kind kind = Kind::kAway;
+  std::uint8_t unused[7] = {};
+  std::uint64_t request = 0;
+};
+
+// Asks the first server which piece of the rows is the worker's, after those it knows of; and the answer. See server.cc.
+struct Ticket {
+  Kind kind = Kind::kTicket;
+  std::uint8_t unused[7] = {};
+  std::uint64_t piece = 0;
+};
+
+// Several letters to one server as one: each behind its length.
+struct BundleHead {
+  Kind kind = Kind::kBundle;
+  std::uint8_t unused[7] = {};
+  std::uint64_t letters = 0;
+};
+
+// From a server: the floats of the rows that were asked for, in their order.
+struct AnswerHead {
+  Kind kind = Kind::kAnswer;
+  std::uint8_t unused[7] = {};
+  std::uint64_t request = 0;
+  std::uint64_t clock = 0;    // all of what was pushed before it is in them
+  std::uint64_t version = 0;  // updates of this server that are
+  double waited = 0;          // seconds, until that clock was complete
+  Notice notice = {};
+};
+
+struct Parcel {
+  enum class Form : std::uint32_t {
+    kStretch,  // rows `first` to first + count - 1
+    kRows,     // as many numbers of rows follow
+    kSame,     // the rows of that block which this worker asked for the last time
+  };
+  std::uint32_t block = 0;
+  Form form = Form::kStretch;
+  std::uint64_t first = 0, count = 0;
+};
+
+// A letter that is being written.
+class Writer {
+ public:
+  template <class Head>
+  explicit Writer(const Head& head) {
+    Put(&head, sizeof head);
+  }
+  template <class Head>
+  void SetHead(const Head& head) {
+    std::memcpy(bytes_.data(), &head, sizeof head);
+  }
+  void Begin(const Parcel& parcel, std::span<const std::uint32_t> rows = {}) {
+    Put(&parcel, sizeof parcel);
+    Put(rows.data(), rows.size_bytes());
+  }
+  // Room for so many floats, for who writes them at once.
+  float* Floats(std::size_t count) {
+    const std::size_t at = Grow(count * sizeof(float));
+    return reinterpret_cast<float*>(bytes_.data() + at);
+  }
+  void Put(const void* from, std::size_t bytes) {
+    const std::size_t at = Grow(bytes);
+    if (bytes > 0) std::memcpy(bytes_.data() + at, from, bytes);
+  }
+  std::vector<std::byte> Take() { return std::move(bytes_); }
+
+ private:
+  std::size_t Grow(std::size_t bytes) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + (bytes + 7) / 8 * 8);
+    return at;
+  }
+  std::vector<std::byte> bytes_;
+};
+
+// A letter that is being read: each call gives the next part of it, kCorrupt when there is none. Borrows the bytes,
+// which begin at a multiple of eight.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+  template <class Head>
+  Result<Head> Take() {
+    static_assert(std::is_trivially_copyable_v<Head>);
+    Head head;
+    std::memcpy(&head, TRY(Bytes(sizeof head)).data(), sizeof head);
+    return head;
+  }
+  template <class Number>
+  Result<std::span<const Number>> Numbers(std::uint64_t count) {
+    if (count > rest_.size() / sizeof(Number)) return Damaged();
+    const auto bytes = TRY(Bytes(count * sizeof(Number)));
+    return std::span(reinterpret_cast<const Number*>(bytes.data()), count);
+  }
+  Result<std::span<const std::byte>> Bytes(std::size_t count) {
+    const std::size_t all = (count + 7) / 8 * 8;
+    if (count > rest_.size() || all > rest_.size()) return Damaged();
+    const auto bytes = rest_.first(count);
+    rest_ = rest_.subspan(all);
+    return bytes;
+  }
+  std::size_t left() const { return rest_.size(); }
+  static Error Damaged() {
+    return {Code::kCorrupt, "what another member of the parameter server writes is damaged, or of another model"};
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace freshet::strategy::server

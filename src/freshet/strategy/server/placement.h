@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimize/parameters.h"
+
+namespace freshet::strategy::server {
+
+// Which server has which rows. Rows of a block are cut into ranges of about the same size, and ranges are spread by
+// consistent hashing: each server stands at many points of a circle, and has the ranges behind its points. So a server
+// more or less moves only the ranges it gains or loses.
+//
+// Blocks that grow with the features of rows are cut at the same rows, so that what belongs to a feature (its weight,
+// its factors) is in one place.
+class Placement {
+ public:
+  struct Options {
+    std::size_t range_floats = 16 * 1024;  // of the widest block that grows; of every block that does not
+    int points = 128;                      // of a server
+    bool alike = false;                    // all blocks are cut alike, where an update looks at several
+  };
+  Placement(const std::vector<optimize::Block>& blocks, int servers);
+  Placement(const std::vector<optimize::Block>& blocks, int servers, const Options& options);
+
+  int servers() const { return servers_; }
+  std::uint64_t RangeRows(std::size_t b) const { return groups_[group_of_[b]].range_rows; }
+  int ServerOf(std::size_t b, std::uint64_t row) { return ServerOfRange(b, row / RangeRows(b)); }
+  // The rows [first, last) of a block as far as one server has all of them: until where, and who.
+  struct Stretch {
+    std::uint64_t last = 0;
+    int server = 0;
+  };
+  Stretch StretchFrom(std::size_t b, std::uint64_t first, std::uint64_t last);
+
+ private:
+  struct Group {  // of blocks that are cut alike
+    std::uint64_t number = 0, range_rows = 1;
+    std::vector<std::uint16_t> owners;  // of ranges, as far as they were asked for
+  };
+  struct Point {
+    std::uint64_t at = 0;
+    std::uint16_t server = 0;
+  };
+  int ServerOfRange(std::size_t b, std::uint64_t range);
+  std::uint16_t Owner(std::uint64_t at) const;
+
+  const int servers_;
+  std::vector<Point> circle_;  // ascending
+  std::vector<Group> groups_;
+  std::vector<std::size_t> group_of_;  // by block
+};
+
+}  // namespace freshet::strategy::server

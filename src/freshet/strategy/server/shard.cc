@@ -1,0 +1,347 @@
+#include "strategy/server/shard.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "strategy/packed_rows.h"
+
+namespace freshet::strategy::server {
+
+Result<std::unique_ptr<Shard>> Shard::Make(const Options& options, const model::Model& model,
+                                           const optimize::Parameters& start, const optimize::Optimizer& optimizer,
+                                           optimize::Memory& memory) {
+  auto parameters = TRY(model.NewParameters(memory));
+  parameters.CopyFrom(start);
+  auto own = TRY(optimize::Optimizer::Make(optimizer.options(), memory));
+  TRY(own->Follow(parameters));
+  own->state().CopyFrom(optimizer.state());
+  own->SetStep(optimizer.step());
+  auto gradient = TRY(model.NewGradient(memory));
+  return std::unique_ptr<Shard>(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
+}
+
+Shard::Shard(const Options& options, const model::Model& model, optimize::Parameters parameters,
+             std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient)
+    : options_(options),
+      model_(model),
+      parameters_(std::move(parameters)),
+      optimizer_(std::move(optimizer)),
+      workers_(static_cast<std::size_t>(options.workers)),
+      gradient_(std::move(gradient)) {}
+
+Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, base::Clock::Duration now) {
+  if (letter.empty() || worker < 0 || worker >= options_.workers) return Reader::Damaged();
+  if (reinterpret_cast<std::uintptr_t>(letter.data()) % 8 != 0) {
+    const std::vector<std::byte> copy(letter.begin(), letter.end());
+    return On(worker, copy, now);
+  }
+  switch (static_cast<Kind>(letter[0])) {
+    case Kind::kPush:
+      return OnPush(worker, letter, now);
+    case Kind::kPull:
+      return OnPull(worker, letter, now);
+    case Kind::kAnswer:
+    case Kind::kTicket:
+    case Kind::kBundle:
+      break;
+    case Kind::kAway: {
+      const auto head = TRY(Reader(letter).Take<AwayHead>());
+      workers_[static_cast<std::size_t>(worker)].away = true;
+      Answers answers;
+      TRY(Advance(now, answers));
+      const AnswerHead answer{.request = head.request, .clock = clock_, .version = version_, .notice = notice_};
+      answers.push_back({worker, Writer(answer).Take()});
+      return answers;
+    }
+  }
+  return Reader::Damaged();
+}
+
+Result<Shard::Answers> Shard::OnPush(int worker, std::span<const std::byte> letter, base::Clock::Duration now) {
+  const auto head = TRY(Reader(letter).Take<PushHead>());
+  Standing& standing = workers_[static_cast<std::size_t>(worker)];
+  Answers answers;
+  if (head.clock < standing.clock) return answers;  // it was applied before
+  if (head.clock > standing.clock) return Reader::Damaged();
+  ++standing.clock;
+  if (head.notice.number > notice_.number) notice_ = head.notice;
+  if (options_.synchrony.bulk()) {
+    if (head.clock == clock_ && static_cast<std::size_t>(worker) == next_)
+      TRY(AddNext(letter, standing.asked.get()));
+    else
+      pending_[{head.clock, static_cast<std::size_t>(worker)}] = {{letter.begin(), letter.end()}, standing.asked};
+  } else {
+    stale_ = version_ - std::min(head.version, version_);
+    // It is one of as many as make a batch: all of a clock move as far as those of bulk.
+    weight_ = head.weight * options_.workers;
+    progress_ = head.progress;
+    if (ByRows() || head.parcels == 0) {
+      TRY(ApplyRows(letter, standing.asked.get()));
+    } else {
+      TRY(Add(letter, standing.asked.get()));
+      TRY(Apply());
+    }
+  }
+  TRY(Advance(now, answers));
+  return answers;
+}
+
+Result<Shard::Answers> Shard::OnPull(int worker, std::span<const std::byte> letter, base::Clock::Duration now) {
+  Reader reader(letter);
+  const auto head = TRY(reader.Take<PullHead>());
+  auto asked = std::make_shared<Lists>(parameters_.blocks());
+  for (std::uint32_t i = 0; i < head.parcels; ++i) {
+    const auto parcel = TRY(reader.Take<Parcel>());
+    if (parcel.block >= parameters_.blocks()) return Reader::Damaged();
+    if (parcel.form != Parcel::Form::kRows) continue;
+    const auto rows = TRY(reader.Numbers<std::uint32_t>(parcel.count));
+    (*asked)[parcel.block].assign(rows.begin(), rows.end());
+  }
+  workers_[static_cast<std::size_t>(worker)].asked = std::move(asked);
+  parked_.push_back({worker, head.needs, now, {letter.begin(), letter.end()}});
+  Answers answers;
+  TRY(Advance(now, answers));
+  return answers;
+}
+
+// Pushes of a clock are added in the order of ranks, each as soon as those before it have been, or are known not to come.
+Result<void> Shard::AddNext(std::span<const std::byte> letter, const Lists* asked) {
+  const auto head = TRY(Reader(letter).Take<PushHead>());
+  if (added_++ == 0) weight_ = 0;
+  weight_ += head.weight;
+  progress_ = head.progress;
+  ++next_;
+  return Add(letter, asked);
+}
+
+// True when all of this clock have been added.
+Result<bool> Shard::AddThoseInOrder() {
+  for (; next_ < workers_.size();) {
+    if (const auto push = pending_.extract({clock_, next_}); !push.empty())
+      TRY(AddNext(push.mapped().letter, push.mapped().asked.get()));
+    else if (workers_[next_].away && workers_[next_].clock <= clock_)
+      ++next_;
+    else
+      return false;
+  }
+  return added_ > 0;
+}
+
+Result<void> Shard::Advance(base::Clock::Duration now, Answers& answers) {
+  if (options_.synchrony.bulk()) {
+    while (TRY(AddThoseInOrder())) {
+      stale_ = 0;
+      TRY(Apply());
+      ++clock_;
+      next_ = 0;
+      added_ = 0;
+    }
+  } else {
+    std::optional<std::uint64_t> least;
+    std::uint64_t most = 0;
+    for (const Standing& each : workers_) {
+      most = std::max(most, each.clock);
+      if (!each.away) least = std::min(least.value_or(each.clock), each.clock);
+    }
+    clock_ = std::max(clock_, least.value_or(most));
+  }
+  const auto ready =
+      std::stable_partition(parked_.begin(), parked_.end(), [&](const Pull& pull) { return pull.needs > clock_; });
+  for (auto pull = ready; pull != parked_.end(); ++pull) answers.push_back(TRY(Read(*pull, now)));
+  parked_.erase(ready, parked_.end());
+  return {};
+}
+
+void Shard::Return(std::uint64_t clock, const std::vector<bool>& away) {
+  CHECK(idle());
+  clock_ = clock;
+  next_ = 0;
+  for (std::size_t w = 0; w < workers_.size(); ++w)
+    workers_[w] = {.clock = clock, .away = away[w], .asked = std::move(workers_[w].asked)};
+}
+
+Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
+  Reader reader(pull.letter);
+  const auto head = TRY(reader.Take<PullHead>());
+  Writer writer(AnswerHead{.request = head.request,
+                           .clock = clock_,
+                           .version = version_,
+                           .waited = base::Seconds(now - pull.since),
+                           .notice = notice_});
+  for (std::uint32_t i = 0; i < head.parcels; ++i) {
+    const auto parcel = TRY(reader.Take<Parcel>());
+    const std::uint64_t width = parameters_.width(parcel.block);
+    if (parcel.form == Parcel::Form::kStretch) {
+      const std::uint64_t last = parcel.first + parcel.count;
+      if (last < parcel.first) return Reader::Damaged();
+      TRY(MakeRoom(parcel.block, last));
+      if (parcel.count > 0)
+        writer.Put(parameters_.Row(parcel.block, parcel.first), parcel.count * width * sizeof(float));
+      continue;
+    }
+    const auto rows = TRY(RowsOf(parcel, reader, nullptr));
+    if (rows.empty()) continue;
+    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    float* out = writer.Floats(rows.size() * width);
+    for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
+  }
+  return Answer{pull.worker, writer.Take()};
+}
+
+Result<std::span<const std::uint32_t>> Shard::RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const {
+  if (parcel.form == Parcel::Form::kRows) return reader.Numbers<std::uint32_t>(parcel.count);
+  if (asked == nullptr || (*asked)[parcel.block].size() != parcel.count) return Reader::Damaged();
+  return std::span<const std::uint32_t>((*asked)[parcel.block]);
+}
+
+Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
+  if (rows <= parameters_.rows(b)) return {};
+  std::vector<std::uint64_t> wanted(parameters_.blocks(), 0);
+  wanted[b] = rows;
+  TRY(model_.MakeRoom(parameters_, wanted));
+  if (rows > parameters_.rows(b)) return Reader::Damaged();
+  return optimizer_->Follow(parameters_);
+}
+
+Result<void> Shard::Add(std::span<const std::byte> letter, const Lists* asked) {
+  Reader reader(letter);
+  const auto head = TRY(reader.Take<PushHead>());
+  const auto digest = TRY(DigestOf(letter, head));
+  if (!digest.empty()) digests_.emplace_back(digest.begin(), digest.end());
+  for (std::uint32_t i = 0; i < head.parcels; ++i) TRY(AddParcel(reader, asked));
+  return {};
+}
+
+Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
+  const auto parcel = TRY(reader.Take<Parcel>());
+  if (parcel.block >= parameters_.blocks()) return Reader::Damaged();
+  const std::uint64_t width = parameters_.width(parcel.block);
+  if (parcel.form != Parcel::Form::kStretch) {
+    const auto rows = TRY(RowsOf(parcel, reader, asked));
+    if (rows.empty()) return {};
+    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    AddRows(parcel.block, rows, TRY(reader.Numbers<float>(rows.size() * width)).data());
+    return {};
+  }
+  if (parcel.count > reader.left() / sizeof(float) / width) return Reader::Damaged();
+  const auto values = TRY(reader.Numbers<float>(parcel.count * width));
+  optimize::BlockGradient& block = gradient_.blocks[parcel.block];
+  if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
+      parcel.count > parameters_.rows(parcel.block) - parcel.first)
+    return Reader::Damaged();
+  float* const sum = block.memory().data() + parcel.first * width;
+  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  block.SetFull();
+  stretches_.push_back({parcel.block, parcel.first, parcel.first + parcel.count});
+  return {};
+}
+
+void Shard::AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values) {
+  optimize::BlockGradient& block = gradient_.blocks[b];
+  const std::uint64_t width = block.width();
+  const bool dense = block.form() == optimize::BlockGradient::Form::kDense;
+  for (const std::uint32_t row : rows) {
+    float* const sum = dense ? block.memory().data() + row * width : block.Touch(row);
+    for (std::uint64_t k = 0; k < width; ++k) sum[k] += values[k];
+    values += width;
+    if (dense) stretches_.push_back({b, row, std::uint64_t{row} + 1});
+  }
+  if (dense) block.SetFull();
+}
+
+// It stands at the end of the letter.
+Result<std::span<const std::byte>> Shard::DigestOf(std::span<const std::byte> letter, const PushHead& head) {
+  const std::size_t room = (letter.size() - sizeof head) / 8 * 8;
+  if (head.digest > room) return Reader::Damaged();
+  return letter.last((head.digest + 7) / 8 * 8).first(head.digest);
+}
+
+// What only servers do, before gradients of these rows are applied: the size of features for the rule, the mean of ratings,
+// clusters that have no place yet.
+Result<void> Shard::Look(std::span<const std::byte> digest) {
+  if (digest.empty()) return {};
+  TRY(UnpackRows(digest, seen_));
+  if (seen_.size() == 0) return {};
+  TRY(model_.Prepare(parameters_, seen_.batch()));
+  TRY(optimizer_->Follow(parameters_));
+  model_.Observe(parameters_, seen_.batch(), *optimizer_);
+  return {};
+}
+
+Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* asked) {
+  Reader reader(letter);
+  const auto head = TRY(reader.Take<PushHead>());
+  TRY(Look(TRY(DigestOf(letter, head))));
+  if (head.parcels > 0) {
+    BeginUpdate();
+    optimizer_->BeginStep();
+  }
+  const float factor = weight_ > 0 ? static_cast<float>(1 / weight_) : 1.0f;
+  for (std::uint32_t i = 0; i < head.parcels; ++i) {
+    const auto parcel = TRY(reader.Take<Parcel>());
+    if (parcel.block >= parameters_.blocks() || parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
+    const auto rows = TRY(RowsOf(parcel, reader, asked));
+    if (rows.empty()) continue;
+    const std::uint64_t width = parameters_.width(parcel.block);
+    const auto values = TRY(reader.Numbers<float>(rows.size() * width));
+    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    ApplyRows(parcel.block, rows, values, factor);
+  }
+  if (head.parcels > 0) EndUpdate();
+  return {};
+}
+
+void Shard::ApplyRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values, float factor) {
+  const std::uint64_t width = parameters_.width(b);
+  // To a scale-aware rule, what stands beside a delta is a feature.
+  if (width == 1 && optimizer_->name() != "adaptive")
+    return optimizer_->UpdateRows(parameters_, b, rows, values, std::span(&factor, 1),
+                                  optimize::Optimizer::Sharing::kAlone);
+  scaled_.resize(values.size());
+  std::transform(values.begin(), values.end(), scaled_.begin(), [factor](float value) { return value * factor; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    optimizer_->UpdateRow(parameters_, b, rows[i], std::span<const float>(scaled_).subspan(i * width, width));
+}
+
+void Shard::BeginUpdate() {
+  optimizer_->SetProgress(progress_);
+  if (options_.slower_when_stale) optimizer_->SetScale(1 / (1 + static_cast<double>(stale_)));
+}
+
+void Shard::EndUpdate() {
+  ++staleness_[std::min<std::uint64_t>(stale_, staleness_.size() - 1)];
+  ++version_;
+}
+
+// Looks at what was pushed only now, since parameters may change by that and others read them until then. Of dense blocks
+// only what there is a gradient of: all other rows are somebody else's.
+Result<void> Shard::Apply() {
+  for (const auto& digest : digests_) TRY(Look(digest));
+  digests_.clear();
+  BeginUpdate();
+  if (gradient_.buffer == nullptr) {
+    model_.Apply(parameters_, gradient_, weight_, *optimizer_, workspace_);
+  } else {
+    if (weight_ > 0) gradient_.Scale(static_cast<float>(1 / weight_));
+    optimizer_->BeginStep();
+    std::sort(stretches_.begin(), stretches_.end(), [](const Stretch& a, const Stretch& b) {
+      return std::tie(a.block, a.first, a.last) < std::tie(b.block, b.first, b.last);
+    });
+    Stretch done{.block = SIZE_MAX};
+    for (const Stretch& stretch : stretches_) {
+      const std::uint64_t first = stretch.block == done.block ? std::max(stretch.first, done.last) : stretch.first;
+      if (first >= stretch.last) continue;
+      optimize::BlockGradient& block = gradient_.blocks[stretch.block];
+      optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
+      std::fill_n(block.memory().data() + first * block.width(), (stretch.last - first) * block.width(), 0.0f);
+      done = {stretch.block, first, stretch.last};
+    }
+    stretches_.clear();
+  }
+  gradient_.Clear();
+  EndUpdate();
+  return {};
+}
+
+}  // namespace freshet::strategy::server

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "data/rows.h"
+#include "model/model.h"
+#include "strategy/server/letters.h"
+#include "strategy/server/synchrony.h"
+
+namespace freshet::strategy::server {
+
+// How stale updates were: how many, by how many others came between a worker's reading and its push; the last: and more.
+using Staleness = std::array<std::uint64_t, 64>;
+
+// One server's part of the parameters: their values, what the optimizer remembers of them, and how far each worker has
+// come. A letter goes in, answers to send come out: no threads, no clocks, no wires, so that the same code runs live,
+// in simulated worlds and in tests that try every order.
+//
+// Only the rows that it is asked for, or is brought gradients of, are its own. It begins with a copy of all there are, so that it
+// takes as much memory as the whole model did then; rows that are met later take some where they lie.
+//
+// Threads:   one at a time. Ownership: borrows the model, which outlives it; parameters and optimizer are its own.
+// Failure:   kCorrupt for a letter that cannot be one of this model; it is then of no use any more.
+// Invariants: a push is applied once (a repeated one changes nothing); when its clock is c, every push of clocks below c
+// of the workers that are there has been applied; a pull is answered with whole rows, when the clock it needs is
+// complete.
+class Shard {
+ public:
+  struct Options {
+    Synchrony synchrony;
+    int workers = 1;                 // that push and pull, by their ranks
+    bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
+  };
+  struct Answer {
+    int to = 0;
+    std::vector<std::byte> bytes;
+  };
+  using Answers = std::vector<Answer>;
+
+  // Begins with these parameters, and with what that optimizer remembers.
+  static Result<std::unique_ptr<Shard>> Make(const Options& options, const model::Model& model,
+                                             const optimize::Parameters& start, const optimize::Optimizer& optimizer,
+                                             optimize::Memory& memory);
+
+  // A letter that begins with a Kind. Takes no notice of how its bytes lie in memory.
+  Result<Answers> On(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
+
+  // All workers are at this clock, and there again but for those that are said to be away; everything that was pushed
+  // before has been applied.
+  void Return(std::uint64_t clock, const std::vector<bool>& away);
+  const optimize::Parameters& parameters() const { return parameters_; }
+  const optimize::Optimizer& optimizer() const { return *optimizer_; }
+
+  bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
+  const Staleness& staleness() const { return staleness_; }
+
+ private:
+  using Lists = std::vector<std::vector<std::uint32_t>>;  // rows, by block
+  struct Standing {                                       // of a worker
+    std::uint64_t clock = 0;
+    bool away = false;
+    std::shared_ptr<const Lists> asked;  // the last time
+  };
+  struct Push {  // that waits for those of others
+    std::vector<std::byte> letter;
+    std::shared_ptr<const Lists> asked;
+  };
+  struct Pull {  // that waits for a clock
+    int worker = 0;
+    std::uint64_t needs = 0;
+    base::Clock::Duration since{};
+    std::vector<std::byte> letter;
+  };
+
+  Shard(const Options& options, const model::Model& model, optimize::Parameters parameters,
+        std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
+
+  Result<Answers> OnPush(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
+  Result<Answers> OnPull(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
+  // Applies what is complete, and answers who waits for it.
+  Result<void> Advance(base::Clock::Duration now, Answers& answers);
+  Result<void> AddNext(std::span<const std::byte> letter, const Lists* asked);
+  Result<bool> AddThoseInOrder();
+  Result<Answer> Read(const Pull& pull, base::Clock::Duration now);
+
+  // The update that is being made.
+  Result<void> Add(std::span<const std::byte> letter, const Lists* asked);
+  Result<void> AddParcel(Reader& reader, const Lists* asked);
+  void AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values);
+  static Result<std::span<const std::byte>> DigestOf(std::span<const std::byte> letter, const PushHead& head);
+  Result<void> Look(std::span<const std::byte> digest);
+  Result<void> Apply();
+  // Of a push that is an update by itself, where rows have gradients of their own: without a sum in between.
+  bool ByRows() const { return gradient_.buffer == nullptr && model_.Supervised(); }
+  Result<void> ApplyRows(std::span<const std::byte> letter, const Lists* asked);
+  void ApplyRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values, float factor);
+  void BeginUpdate();
+  void EndUpdate();
+
+  // Rows that a parcel names, given those that were asked for the last time.
+  Result<std::span<const std::uint32_t>> RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const;
+  Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
+
+  const Options options_;
+  const model::Model& model_;
+  optimize::Parameters parameters_;
+  std::unique_ptr<optimize::Optimizer> optimizer_;
+  model::Workspace workspace_;
+
+  std::vector<Standing> workers_;
+  std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates
+  std::map<std::pair<std::uint64_t, std::size_t>, Push> pending_;  // bulk: by clock and worker
+  std::size_t next_ = 0, added_ = 0;                               // bulk: workers of this clock
+  std::vector<Pull> parked_;
+
+  struct Stretch {
+    std::size_t block = 0;
+    std::uint64_t first = 0, last = 0;
+  };
+  optimize::Gradient gradient_;
+  std::vector<Stretch> stretches_;                // of dense blocks, that the gradient has something of
+  std::vector<std::vector<std::byte>> digests_;  // of the rows it was summed over
+  double weight_ = 0, progress_ = 0;
+  std::uint64_t stale_ = 0;
+  Notice notice_;  // the last
+  data::Rows seen_;
+  std::vector<float> scaled_;
+  Staleness staleness_{};
+};
+
+}  // namespace freshet::strategy::server
