@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/option.h"
+#include "strategy/synchronous.h"
 #include "strategy/worlds_testing.h"
 
 namespace freshet::strategy {
@@ -37,7 +38,7 @@ TEST_P(EveryTask, WorkersOfAShareEachAreOneWorkerOfTheWholeBatch) {
 
 TEST_P(EveryTask, TheSameRunTwiceGivesTheSameBytes) {
   const Task task = MakeTask(GetParam(), 2000, 2);
-  for (const std::string& kind : Strategy::Kinds()) {
+  for (const std::string& kind : Synchronous::Kinds()) {
     SCOPED_TRACE(kind);
     StrategyOptions options = Options(kind, 24);
     options.every = 3;

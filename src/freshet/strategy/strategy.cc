@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include "base/option.h"
+#include "strategy/own_pace.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
@@ -13,20 +14,16 @@ struct Entry {
 };
 constexpr Entry kRegistry[] = {{"allreduce", MakeAllReduce}, {"average", MakeAverage}, {"groups", MakeGroups}};
 
-}  // namespace
+// And for each in which nobody waits for the others.
+struct PacedEntry {
+  std::string_view name;
+  Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
+};
+constexpr PacedEntry kPaced[] = {{"gossip", MakeGossip}, {"server", MakeServer}};
 
-std::vector<std::string> Strategy::Kinds() {
-  std::vector<std::string> names;
-  for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
-  return names;
-}
-
-Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
-  return StrategyPtr(TRY(Synchronous::Make(options, world)));
-}
-
-Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const World& world) {
-  const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
+// What makes no sense, of any kind.
+Result<void> Check(const StrategyOptions& options, int members) {
+  const auto workers = static_cast<std::uint64_t>(members);
   if (options.batch < workers)
     return Error{Code::kInvalid, Str(Option("batch"), " ", options.batch, " has no row for some of ", workers,
                                      " workers; give at least ", workers)};
@@ -38,13 +35,42 @@ Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const W
                                      " makes depends on how many workers there are")};
   if (options.backup > 0 && options.kind != "allreduce")
     return Error{Code::kInvalid, Str(Option("backup"), " is for ", Option("strategy"), " allreduce")};
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> Synchronous::Kinds() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> Strategy::Kinds() {
+  std::vector<std::string> names = Synchronous::Kinds();
+  for (const PacedEntry& entry : kPaced) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
+  for (const PacedEntry& entry : kPaced) {
+    if (entry.name != options.kind) continue;
+    TRY(Check(options, world.collectives.fabric().size()));
+    return entry.make(options, world);
+  }
+  return StrategyPtr(TRY(Synchronous::Make(options, world)));
+}
+
+Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const World& world) {
+  TRY(Check(options, world.collectives.fabric().size()));
   for (const Entry& entry : kRegistry)
     if (entry.name == options.kind) return entry.make(options, world);
-  return Error{Code::kInvalid, Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
+  return Error{Code::kInvalid,
+               Str("strategy ", Quoted(options.kind), ": expected one of ", Join(Strategy::Kinds(), ", "))};
 }
 
 Result<void> Strategy::EndEpoch() {
-  if (!reads_all())
+  if (!same_place())
     while (!TRY(StepDry())) continue;
   return Settle();
 }

@@ -17,6 +17,7 @@ class Synchronous : public Strategy {
  public:
   // By the name of its kind.
   static Result<std::unique_ptr<Synchronous>> Make(const StrategyOptions& options, const World& world);
+  static std::vector<std::string> Kinds();
   int rank() const override { return world_.collectives.fabric().rank(); }
   int size() const override { return world_.collectives.fabric().size(); }
   bool reads_all() const override { return options_.whole; }

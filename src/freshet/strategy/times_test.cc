@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/simulated_clock.h"
+#include "strategy/synchronous.h"
 #include "strategy/watched_testing.h"
 #include "strategy/worlds_testing.h"
 
@@ -16,7 +17,7 @@ namespace {
 TEST(StepTimes, WaitingForAStragglerIsNoExchange) {
   constexpr std::size_t kSteps = 5;
   constexpr double kSlow = 10;
-  for (const std::string& kind : Strategy::Kinds()) {
+  for (const std::string& kind : Synchronous::Kinds()) {
     SCOPED_TRACE(kind);
     const Task task = MakeTask("table", 400, 1);
     base::ManualClock clock;

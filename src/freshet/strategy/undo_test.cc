@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "strategy/synchronous.h"
 #include "strategy/watched_testing.h"
 #include "strategy/worlds_testing.h"
 
@@ -28,7 +29,7 @@ class AFailedStep : public testing::TestWithParam<std::string> {};
 // Rank 1 gives up in the midst of its third step: after what is learned by looking, and after some updates of its own
 // where a strategy makes them.
 TEST_P(AFailedStep, LeavesEverythingAsItWas) {
-  for (const std::string& kind : Strategy::Kinds()) {
+  for (const std::string& kind : Synchronous::Kinds()) {
     for (const bool whole : {true, false}) {
       SCOPED_TRACE(Str(kind, whole ? ", rows of all" : ", rows of its own"));
       Task task = MakeTask(GetParam(), 200, 7);

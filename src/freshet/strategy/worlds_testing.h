@@ -17,6 +17,7 @@ struct Task {
   model::ModelConfig config;
   optimize::OptimizerOptions optimizer;
   data::Rows rows;
+  std::function<void()> computing = {};  // called before every step
 };
 
 inline model::ModelConfig NetworkConfig(const model::network::Graph& graph, std::uint64_t classes) {
@@ -162,15 +163,20 @@ inline Trained Train(const Task& task, int workers, const StrategyOptions& optio
     const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
     const data::Batch all = task.rows.batch();
     std::vector<float> scores;
-    for (std::size_t step = 0; step < steps; ++step) {
+    for (std::size_t step = 0; step < steps && strategy->has_rows(); ++step) {
       const std::size_t begin = step * strategy->piece() % (all.rows - strategy->piece() + 1);
       const data::Batch piece = all.Slice(begin, begin + strategy->piece());
       const data::Batch mine = strategy->Share(piece);
       scores.resize(mine.rows * learner.model->scores());
       strategy->SetProgress(static_cast<double>(step) / static_cast<double>(steps));
-      losses[rank] += strategy->Step(piece, mine, scores).value().value();
+      if (task.computing) task.computing();
+      const auto made = strategy->Step(piece, mine, scores);
+      if (!made.ok()) ADD_FAILURE() << made.error().text;
+      losses[rank] += made.value().value();
     }
-    CHECK(strategy->EndEpoch().ok());
+    const auto ended = strategy->EndEpoch();
+    if (!ended.ok()) ADD_FAILURE() << ended.error().text;
+    CHECK(ended.ok());
     trained.weights[rank] = learner.Weights();
   });
   for (const double loss : losses) trained.loss += loss;
