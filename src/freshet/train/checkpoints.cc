@@ -144,7 +144,7 @@ Result<void> Checkpoints::SavePart(const Standing& standing, const data::RowSour
   strategy.Save(tensors);
   model::AddBlocks(world_.optimizer.state(), Part::kRows, "state.", tensors);
   std::vector<double> where;
-  if (!strategy.reads_all()) {
+  if (!strategy.same_place()) {
     metadata["place"] = standing.Place();
     metadata["inputs"] = options_.inputs;
     model::AddBlocks(world_.parameters, Part::kRows, "", tensors);  // with room for what others have not met

@@ -90,7 +90,7 @@ Result<void> Checkpoints::LoadFrom(const data::TensorFile& file, Standing& stand
     if (parts && standing.saves == 0)
       return unusable("written by an earlier version, which gave the parts of workers other names");
     if (parts) part = TRY(data::TensorFile::Read(env_.files, OwnFiles().Part(standing.saves)));
-    const data::TensorFile& own = part && !strategy.reads_all() ? *part : file;
+    const data::TensorFile& own = part && !strategy.same_place() ? *part : file;
     TRY(model::LoadBlocks(own, Part::kRows, "", parameters));
     TRY(optimizer.Follow(parameters));
     TRY(LoadOptimizer(own));
@@ -158,7 +158,7 @@ Result<void> Checkpoints::LoadPart(const data::TensorFile& part, Standing& stand
   optimizer.SetStep(std::strtoull(TRY(part.Meta("step")).c_str(), nullptr, 10));
   TRY(strategy.Load(part));
   TRY(model::LoadBlocks(part, Part::kRows, "state.", optimizer.state()));
-  if (strategy.reads_all()) return {};
+  if (strategy.same_place()) return {};
   const std::string before = TRY(part.Meta("inputs"));
   if (before != options_.inputs) return unusable(Str("the data has changed since it was written, from\n", before));
   standing.LoadPlace(TRY(part.Meta("place")));

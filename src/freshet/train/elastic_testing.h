@@ -35,6 +35,7 @@ class ElasticTraining : public testing::Test {
     bool plain = false;                   // a group that ends with its first loss
     base::Clock::Duration wait{0};        // of too few
     base::Clock::Duration heartbeat = std::chrono::milliseconds(5);
+    std::function<base::Clock::Duration(int rank)> computes = {};  // how long a gradient takes; null: a millisecond
     // Told where each member is: in its steps, in a change of the group, in what it says about the next (vote.promised,
     // vote.accepted, vote.committed).
     std::function<void(World::Member& member, std::string_view place)> at = {};
@@ -97,7 +98,7 @@ class ElasticTraining : public testing::Test {
       end.came = comes;
       strategy::Elastic* elastic = nullptr;
       Plan plan = plan_;
-      plan.computing = [&] { member.Compute(1ms); };
+      plan.computing = [&] { member.Compute(run.computes ? run.computes(member.rank()) : 1ms); };
       std::unique_ptr<fabric::Fabric> alone;
       std::optional<fabric::Collectives> collectives;
       strategy::Strategy* working = nullptr;

@@ -33,6 +33,9 @@ Result<void> CheckElastic(const Job& job) {
   };
   if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
+  if (together.strategy.kind == "gossip" || together.strategy.kind == "server")
+    return refuse("strategy",
+                  Str(together.strategy.kind, ", which ends with the first loss; use allreduce, average or groups"));
   if (together.own()) return refuse("split", "own: nobody else has the rows of who is lost");
   if (!together.Whole() && together.strategy.exact)
     return refuse("exact", Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
@@ -59,6 +62,10 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
                  Str("workers need files that each can open, and ", once, " can be read only once; with ",
                      Option("split"), " own each process has an input of its own")};
   if (together.Whole()) return {};
+  if (together.strategy.kind == "server" && together.strategy.servers > 0)
+    return Error{Code::kInvalid, Str(Option("servers"), " ", together.strategy.servers, " read no rows, and with ",
+                                     Option("split"), " ", together.split, " theirs would be lost; use ",
+                                     Option("split"), " rows, or ", Option("servers"), " 0")};
   if (together.split == "bytes" && !job.input.part.empty())
     return Error{Code::kInvalid, Str(Option("part"), " and ", Option("split"),
                                      " bytes both say which part a worker reads; leave one out")};

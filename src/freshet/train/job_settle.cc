@@ -25,7 +25,7 @@ void SettleMeeting(Job& job, int count) {
   if (by_rows && job.together.elastic.empty() &&
       !said({"strategy", "codec", "layer-factors", "accumulate", "batch-per-worker", "group"}))
     strategy.kind = "average";
-  const bool alone_between = by_rows && strategy.kind == "average";
+  const bool alone_between = by_rows && (strategy.kind == "average" || strategy.kind == "gossip");
   if (alone_between && !every_said) strategy.every = learning.model == "factorization" ? 16384 : 256;
   const auto workers = static_cast<std::uint64_t>(job.together.batch_per_worker ? 1 : count);
   if (job.batch == 0)

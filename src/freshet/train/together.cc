@@ -88,13 +88,35 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "exact: blocks of an update's rows; a power of two, at least as many as workers",
                {.value = "N", .least = 1, .most = 4096});
   settings.Add("every", &strategy.every,
-               "average, groups: updates between two averages (if not given, of single rows: 256, factorization 16384)",
+               "average, groups, gossip: updates between two averages or letters (if not given, of single rows: 256, "
+               "factorization 16384)",
                {.value = "N", .least = 1});
   settings.Add("average-state", &strategy.average_state, "average what the optimizer remembers, too");
   settings.Add("block-momentum", &strategy.block_momentum, "momentum of the averages",
                {.value = "X", .least = 0, .most = 1});
   settings.Add("warm-start", &strategy.warm_start, "updates by plain all-reduce before averaging or compression begins",
                {.value = "N"});
+  settings.Add("gossip", &strategy.gossip,
+               "gossip: two take their mean, or one gives half of its weight to another, or models walk about",
+               {.value = "HOW", .choices = {"pairs", "push-sum", "walk"}});
+  settings.Add("neighbours", &strategy.neighbours,
+               "gossip: whom a worker may write to: ring, random, exponential, or pairs of ranks as 0-1,1-2,2-0",
+               {.value = "GRAPH"});
+  settings.Add(
+      "servers", &strategy.servers,
+      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
+      {.value = "N", .least = 0, .most = 4096});
+  settings.Add(
+      "synchrony", &strategy.synchrony,
+      "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "
+      "by less than V of their length are held back), bap (nobody waits)",
+      {.value = "MODE"});
+  settings.Add("fetch-every", &strategy.fetch_every, "server, not bsp: steps for which a worker uses what it has read",
+               {.value = "N", .least = 1});
+  settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",
+               {.value = "N", .least = 1});
+  settings.Add("slower-when-stale", &strategy.slower_when_stale,
+               "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
 }
 

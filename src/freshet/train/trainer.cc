@@ -146,7 +146,7 @@ Result<void> Trainer::Resume() {
 // The first epoch reads the source itself, later ones the cache, which is written on the way if there will be any.
 Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) {
   State& s = *state_;
-  if (s.strata_whole || options_.leases != nullptr) return &source;
+  if (s.strata_whole || options_.leases != nullptr || !strategy_->has_rows()) return &source;
   const bool is_cache = dynamic_cast<data::CacheReader*>(&source) != nullptr;
   const bool again = options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
   const bool wanted = !options_.cache_path.empty() || (again && source.worth_keeping());

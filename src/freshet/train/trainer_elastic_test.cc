@@ -186,6 +186,63 @@ TEST_F(ElasticTraining, NothingIsAddedToAStep) {
   }
 }
 
+// Each worker takes four times as long in a tenth of its steps: who takes means with all waits for the slowest of each, who
+// gossips for nobody, and learns as much.
+TEST_F(ElasticTraining, WhoOnlyGossipIsNotHeldUpByWhoIsSlowNowAndThen) {
+  plan_.train.epochs = 6;
+  plan_.train.checkpoint_path = "";
+  std::map<std::string, Ended> ends;
+  for (const std::string kind : {"average", "gossip"}) {
+    plan_.strategy.kind = kind;
+    plan_.strategy.every = 1;
+    plan_.strategy.gossip = "pairs";
+    std::vector<base::Random> random;
+    for (std::uint64_t rank = 0; rank < 4; ++rank) random.emplace_back(rank, "slow");
+    Run run{.plain = true};
+    run.computes = [&](int rank) { return random[static_cast<std::size_t>(rank)].Below(10) == 0 ? 4ms : 1ms; };
+    const auto all = Train(run);
+    for (const Ended& end : all) {
+      ASSERT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+      EXPECT_EQ(end.outcome.weights, all[0].outcome.weights);
+      EXPECT_EQ(end.outcome.report->rows, 6 * 480u);
+    }
+    ends[kind] = all[0];
+  }
+  EXPECT_LT(base::Seconds(ends["gossip"].at), 0.8 * base::Seconds(ends["average"].at));
+  EXPECT_NEAR(ends["gossip"].outcome.report->last_epoch.loss(), ends["average"].outcome.report->last_epoch.loss(),
+              0.02);
+}
+
+// The same of workers with a parameter server: in bulk all wait for the slowest of each step, else only when they would be
+// too far ahead of it. And one that is always slow holds up all but those who wait for nobody.
+TEST_F(ElasticTraining, WhoHaveServersAreHeldUpAsFarAsTheirSynchronySays) {
+  plan_.train.epochs = 6;
+  plan_.train.checkpoint_path = "";
+  plan_.strategy.kind = "server";
+  const auto seconds = [&](const std::string& synchrony, bool always) {
+    plan_.strategy.synchrony = synchrony;
+    std::vector<base::Random> random;
+    for (std::uint64_t rank = 0; rank < 4; ++rank) random.emplace_back(rank, "slow");
+    Run run{.plain = true};
+    run.computes = [&](int rank) {
+      if (always) return rank == 1 ? 4ms : 1ms;
+      return random[static_cast<std::size_t>(rank)].Below(10) == 0 ? 4ms : 1ms;
+    };
+    const auto all = Train(run);
+    for (const Ended& end : all) {
+      EXPECT_TRUE(end.outcome.ok()) << end.outcome.error->text;
+      EXPECT_EQ(end.outcome.weights, all[0].outcome.weights);
+      EXPECT_EQ(end.outcome.report->rows, 6 * 480u);
+    }
+    return base::Seconds(all[0].at);
+  };
+  const double bulk = seconds("bsp", false), bulk_always = seconds("bsp", true);
+  for (const std::string synchrony : {"ssp:4", "asp:0.01", "bap"})
+    EXPECT_LT(seconds(synchrony, false), 0.85 * bulk) << synchrony;
+  EXPECT_NEAR(seconds("ssp:1", true), bulk_always, 0.1 * bulk_always);  // it must wait as often as not
+  EXPECT_LT(seconds("bap", true), 0.6 * bulk_always);                   // who is slow does fewer rows
+}
+
 TEST_F(ElasticTraining, WhoIsMuchSlowerThanTheOthersIsLeftOut) {
   const auto undisturbed = Train(4, 1, {});
   Forget();

@@ -26,7 +26,8 @@ double Trainer::Reached() const { return options_.leases != nullptr ? state_->pr
 // What is agreed on with a step: every worker says whether it wants to stop, rank 0 when it is time to save.
 void Trainer::Ask(base::Clock::Duration now) {
   const Watch& watch = state_->watch;
-  strategy_->Ask(watch.stopping(), watch.SavingIsDue(now) && strategy_->rank() == 0);
+  const bool saves = !options_.checkpoint_path.empty() && strategy_->rank() == 0;
+  strategy_->Ask(watch.stopping(), saves && watch.SavingIsDue(now));
 }
 
 // Stops or saves when that is agreed on: workers do so all after the same step, who is alone when it wants to.

@@ -93,6 +93,69 @@ TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedAfterAnyUpdate) {
     }
 }
 
+// Who waits for nobody stops at a place of its own, and goes on from there.
+TEST_F(TrainerWorkersTest, WhoOnlyGossipLearnFromEachRowOnceThoughTheyAreStopped) {
+  for (const bool whole : {true, false})
+    for (const std::string gossip : {"pairs", "push-sum", "walk"}) {
+      SCOPED_TRACE(Str(gossip, whole ? " of all rows" : " of their own"));
+      Plan plan = Sparse(300);
+      plan.strategy.kind = "gossip";
+      plan.strategy.gossip = gossip;
+      plan.strategy.every = 2;
+      plan.strategy.whole = whole;
+      const BenchOutcome calm = Together(3, plan);
+      ASSERT_TRUE(calm.ok()) << calm.error->text;
+      for (int i = 1; i <= 3; ++i) {
+        Forget();
+        plan.stop_at = std::max(calm.told * i / 5, 1);
+        const BenchOutcome stopped = Together(3, plan);
+        ASSERT_FALSE(stopped.ok());
+        ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+        ASSERT_EQ(Parts().size(), 3u);
+        plan.stop_at = 0;
+        const BenchOutcome resumed = Together(3, plan);
+        ASSERT_TRUE(resumed.ok()) << resumed.error->text;
+        EXPECT_EQ(resumed.report->rows, calm.report->rows);
+        EXPECT_EQ(resumed.report->progressive.rows(), calm.report->progressive.rows());
+        EXPECT_NEAR(resumed.report->last_epoch.loss(), calm.report->last_epoch.loss(), 0.1);
+      }
+      Forget();
+    }
+}
+
+// Workers of a parameter server stop at one clock where they may wait for each other, and each where it is else.
+TEST_F(TrainerWorkersTest, WhoHaveServersLearnFromEachRowOnceThoughTheyAreStopped) {
+  for (const bool whole : {true, false})
+    for (const std::string synchrony : {"bsp", "ssp:2", "asp:0.001", "bap"})
+      for (const int servers : {0, 1}) {
+        if (servers > 0 && !whole) continue;  // their rows would be lost
+        SCOPED_TRACE(Str(synchrony, whole ? " of all rows, " : " of their own, ", servers, " servers"));
+        Plan plan = Sparse(300);
+        plan.strategy.kind = "server";
+        plan.strategy.synchrony = synchrony;
+        plan.strategy.servers = servers;
+        plan.strategy.whole = whole;
+        const int members = 3 + servers;
+        const BenchOutcome calm = Together(members, plan);
+        ASSERT_TRUE(calm.ok()) << calm.error->text;
+        for (int i = 1; i <= 2; ++i) {
+          Forget();
+          plan.stop_at = std::max(calm.told * i / 5, 1);
+          const BenchOutcome stopped = Together(members, plan);
+          ASSERT_FALSE(stopped.ok());
+          ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+          plan.stop_at = 0;
+          const BenchOutcome resumed = Together(members, plan);
+          ASSERT_TRUE(resumed.ok()) << resumed.error->text;
+          EXPECT_EQ(resumed.report->rows, calm.report->rows);
+          EXPECT_EQ(resumed.report->progressive.rows(), calm.report->progressive.rows());
+          EXPECT_NEAR(resumed.report->last_epoch.loss(), calm.report->last_epoch.loss(), 0.1);
+          if (synchrony == "bsp" && whole) EXPECT_EQ(resumed.weights, calm.weights);
+        }
+        Forget();
+      }
+}
+
 TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
   for (const std::string codec : {"int8", "1bit", "topk"}) {
     SCOPED_TRACE(codec);
