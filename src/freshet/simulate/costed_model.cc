@@ -9,8 +9,13 @@
 
 namespace freshet::simulate {
 
-CostedModel::CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend)
-    : Model(inner.config(), inner.loss()), inner_(inner), costs_(costs), values_(values), spend_(std::move(spend)) {}
+CostedModel::CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told)
+    : Model(inner.config(), inner.loss()),
+      inner_(inner),
+      costs_(costs),
+      values_(values),
+      spend_(std::move(spend)),
+      told_(std::move(told)) {}
 
 model::Traits CostedModel::traits() const {
   model::Traits traits = inner_.traits();
@@ -54,6 +59,7 @@ double CostedModel::LossAndGradient(const optimize::Parameters& parameters, cons
   }
   spend_(cost.compute - spent, workspace.threads);
   workspace.finished = finished;
+  if (told_) told_(loss, batch.rows);
   return loss;
 }
 
@@ -63,7 +69,9 @@ double CostedModel::Update(optimize::Parameters& parameters, const data::Batch& 
   CHECK(real());  // rows one by one are computed or not simulated
   const StepCost cost = costs_.Of(batch.rows, workspace.threads);
   spend_(cost.compute + cost.apply, workspace.threads);
-  return inner_.Update(parameters, batch, optimizer, workspace, out, sharing);
+  const double loss = inner_.Update(parameters, batch, optimizer, workspace, out, sharing);
+  if (told_) told_(loss, batch.rows);
+  return loss;
 }
 
 void CostedModel::Touch(const optimize::Parameters& parameters, const data::Batch& batch,

@@ -17,11 +17,16 @@ class CostedModel final : public model::Model {
   enum class Values { kReal, kNone };
   // `spend` takes so many seconds of so many cores.
   using Spend = std::function<void(double seconds, int cores)>;
-  CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend);
+  // Told the summed loss of rows before they are learned from, when that has taken its time.
+  using Told = std::function<void(double loss, std::size_t rows)>;
+  CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told = {});
 
   model::Traits traits() const override;
   std::vector<optimize::Block> Blocks() const override { return inner_.Blocks(); }
   Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override;
+  Result<void> MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const override {
+    return inner_.MakeRoom(parameters, rows);
+  }
   void Predict(const optimize::Parameters& parameters, const data::Batch& batch, model::Workspace& workspace,
                std::span<float> out) const override;
   Result<void> Reserve(std::size_t rows, model::Workspace& workspace) const override;
@@ -42,6 +47,7 @@ class CostedModel final : public model::Model {
                                              const optimize::Portion& portion = {}) const override;
   bool GivesFactors(std::size_t block) const override { return real() && inner_.GivesFactors(block); }
   bool Supervised() const override { return inner_.Supervised(); }
+  bool WantsScaledLabels() const override { return inner_.WantsScaledLabels(); }
 
  private:
   bool real() const { return values_ == Values::kReal; }
@@ -50,6 +56,7 @@ class CostedModel final : public model::Model {
   const Costs& costs_;
   const Values values_;
   const Spend spend_;
+  const Told told_;
 };
 
 }  // namespace freshet::simulate

@@ -4,6 +4,7 @@
 
 #include "fabric/sim/star_flows.h"
 #include "simulate/subject.h"
+#include "strategy/synchronous.h"
 
 namespace freshet::simulate {
 namespace {
@@ -104,7 +105,7 @@ TEST(Simulation, CodecsSendWhatTheySay) {
 TEST(Simulation, EveryStrategyAndTopologyEnds) {
   const fabric::sim::Platform platform = Star(6);
   const Priced priced("lenet5", platform);
-  for (const std::string& kind : strategy::Strategy::Kinds())
+  for (const std::string& kind : strategy::Synchronous::Kinds())
     for (const std::string& name : fabric::AlgorithmNames()) {
       SCOPED_TRACE(Str(kind, " ", name));
       if (name == "native") continue;  // which only engines have

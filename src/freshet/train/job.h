@@ -74,6 +74,8 @@ struct Around {
   // The workers are others now.
   std::function<void(const strategy::GroupChange& change)> changed{};
   const std::atomic<bool>* stop = nullptr;  // set: what there is is kept, and kStopped returned
+  // The model by which this process computes, given the one that is trained; borrowed until Run returns. Null: that one.
+  std::function<const model::Model&(const model::Model& model)> dressed{};
   // The input was opened, and this is what it is taken for.
   std::function<void(const data::Description& description)> opened{};
   // As TrainOptions::progress, of this process, whichever it is among several that may come and go.

@@ -99,6 +99,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     TRY(SurveyTogether(env, *collectives, own ? RowsOf::kOwnInputs : RowsOf::kOneInput, *source, description,
                        start.around.stop == nullptr ? kNeverStops : *start.around.stop));
   auto model = TRY(model::Model::Make(start.config));
+  const model::Model& computing = start.around.dressed ? start.around.dressed(*model) : *model;
   if (worker.speaks) model::network::WarnOfSlowLayers(*model, env.log);
   const auto optimizer = TRY(optimize::Optimizer::Make(job.learning.Optimizer(), worker.memory));
   // Who exchanges parameters keeps nothing beside them.
@@ -130,7 +131,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     how.copy_every = job.together.copy_every;
     how.changed = start.around.changed;
     auto made = TRY(strategy::Elastic::Make(
-        how, *worker.group, {*model, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
+        how, *worker.group, {computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
     elastic = made.get();
     strategy = std::move(made);
     options.strategy = elastic;
@@ -144,6 +145,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (collectives != nullptr) {
     strategy::StrategyOptions how = job.together.strategy;
     how.batch = start.batch;
+    how.seed = job.learning.seed;
     how.whole = start.whole;
     how.threads = env.executor.width();
     if (how.kind == "auto") {
@@ -155,13 +157,13 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
       options.choice = choice->ToText();
     }
     strategy = TRY(strategy::Strategy::Make(
-        how, {*collectives, *model, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
+        how, {*collectives, computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
     options.strategy = strategy.get();
     options.own_input = own;
   }
   auto trained = job.learning.optimizer == "lbfgs"
                      ? TrainByLbfgs(env, options, *model, parameters, description, *source, job.learning.l2)
-                     : Trainer(env, options, *model, parameters, *optimizer, description).Run(*source);
+                     : Trainer(env, options, computing, parameters, *optimizer, description).Run(*source);
   if (elastic != nullptr && !trained.ok() && trained.error().code == Code::kStopped) (void)elastic->Barrier();
   Report report = TRY(std::move(trained));
   std::uint64_t bad_rows = source->bad_rows();
