@@ -38,20 +38,24 @@ Result<ClusterFlags::Found> ClusterFlags::Find(Door& door) const {
   return found;
 }
 
+Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Platform& platform, int nodes) const {
+  if (platform.topology != "star" && !door.extras.make_flows)
+    return BecomeSibling("freshet-sim", door.arguments, Str("a ", platform.topology),
+                         "install libsimgrid-dev and build again, or use a platform that is a star");
+  if (nodes > platform.nodes)
+    return Error{Code::kInvalid, Str(nodes, " nodes of ", platform.name, ": it has ", platform.nodes)};
+  if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes;
+  if (platform.topology == "star")
+    return std::unique_ptr<fabric::sim::Flows>(std::make_unique<fabric::sim::StarFlows>(platform));
+  return door.extras.make_flows(platform);
+}
+
 Result<ClusterFlags::Chosen> ClusterFlags::Choose(Door& door, Found found, int nodes) const {
   Chosen chosen;
   chosen.platform = std::move(found.platform);
   Platform& here = chosen.platform;
   chosen.subject = TRY(simulate::Subject::Of(model, input));
-  if (here.topology != "star" && !door.extras.make_flows)
-    return BecomeSibling("freshet-sim", door.arguments, Str("a ", here.topology),
-                         "install libsimgrid-dev and build again, or use a platform that is a star");
-  // Nodes that are not used are not made.
-  if (here.topology == "star" || here.topology == "fat-tree") here.nodes = nodes;
-  if (here.topology == "star")
-    chosen.flows = std::make_unique<fabric::sim::StarFlows>(here);
-  else
-    chosen.flows = TRY(door.extras.make_flows(here));
+  chosen.flows = TRY(FlowsOf(door, here, nodes));
   if (found.calibration) {
     chosen.costs = std::make_unique<simulate::MeasuredCosts>(TRY(found.calibration->CostsOf(model, input)));
     chosen.work = found.calibration->work;

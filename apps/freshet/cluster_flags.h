@@ -27,6 +27,10 @@ struct ClusterFlags {
   };
   Result<Found> Find(Door& door) const;
 
+  // The network of a platform, of which so many nodes are used: others are not made. Becomes freshet-sim when the platform
+  // needs it.
+  Result<std::unique_ptr<fabric::sim::Flows>> FlowsOf(Door& door, fabric::sim::Platform& platform, int nodes) const;
+
   // What a simulation needs.
   struct Chosen {
     fabric::sim::Platform platform;  // with as many nodes as are used, where that changes nothing else

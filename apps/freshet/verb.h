@@ -60,7 +60,7 @@ struct Verb {
 };
 
 extern const Verb kAgent, kJoin, kPs, kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay,
-    kExport, kImport, kLaunch, kBench, kSimulate, kPlan;
+    kExport, kImport, kLaunch, kBench, kSimulate, kPlan, kCompare;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.

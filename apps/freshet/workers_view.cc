@@ -1,6 +1,7 @@
 #include "workers_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace freshet::cli {
@@ -93,6 +94,39 @@ std::string Stragglers(const std::vector<WorkerLine>& workers) {
   return out;
 }
 
+// How far workers that only gossip were from each other when all last met.
+std::string Apart(const std::vector<WorkerLine>& workers) {
+  double squares = 0;
+  for (const WorkerLine& worker : workers) squares += worker.times.apart * worker.times.apart;
+  if (squares == 0) return "";
+  return Str("apart        ", Fixed(100 * std::sqrt(squares / static_cast<double>(workers.size())), 2),
+             " % of its length from the mean of all, before they took it at the end\n");
+}
+
+// How many others came between a worker's reading and its update, where a parameter server lets them.
+std::string Stale(const std::vector<WorkerLine>& workers) {
+  std::array<std::uint64_t, 64> sum{};
+  std::uint64_t all = 0, most = 0;
+  for (const WorkerLine& worker : workers)
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += worker.times.stale[i];
+      all += worker.times.stale[i];
+      if (worker.times.stale[i] > 0) most = std::max<std::uint64_t>(most, i);
+    }
+  if (most == 0) return "";
+  std::vector<std::string> shares;
+  constexpr std::size_t kShown = 6;
+  std::uint64_t shown = 0;
+  for (std::size_t i = 0; i <= std::min<std::size_t>(most, kShown); ++i) {
+    const std::uint64_t count = i < kShown ? sum[i] : all - shown;
+    shown += count;
+    shares.push_back(Str(i, i == kShown && most > kShown ? " and more " : " ",
+                         Fixed(100.0 * static_cast<double>(count) / static_cast<double>(all), 0), " %"));
+  }
+  return Str("staleness    of ", Grouped(all), " updates by servers: ", Join(shares, ", "), "; at most ", most,
+             most + 1 == sum.size() ? " or more\n" : "\n");
+}
+
 }  // namespace
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker) {
@@ -102,6 +136,10 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   json["bytes_sent"] = t.bytes_sent;
   json["bytes_shared"] = t.bytes_shared;
   json["bytes_dense"] = t.bytes_dense;
+  if (t.apart > 0) json["apart"] = t.apart;
+  std::size_t stale = t.stale.size();
+  while (stale > 0 && t.stale[stale - 1] == 0) --stale;
+  if (stale > 0) json["staleness"] = std::vector<std::uint64_t>(t.stale.begin(), t.stale.begin() + stale);
   return json;
 }
 
@@ -127,7 +165,7 @@ std::string ToText(const std::vector<WorkerLine>& workers, bool compressed) {
   if (compressed && Sent(sum) > 0 && sum.bytes_dense > Sent(sum))
     out += Str("exchanged    ", Fixed(static_cast<double>(sum.bytes_dense) / static_cast<double>(Sent(sum)), 1),
                " times fewer bytes than dense\n");
-  return out + Stragglers(workers);
+  return out + Apart(workers) + Stale(workers) + Stragglers(workers);
 }
 
 }  // namespace freshet::cli
