@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -81,6 +81,7 @@ slow-seeds:
 	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*' --gtest_brief=1
 	@FRESHET_SEEDS=5000 build/release/src/freshet/train/train_test --gtest_filter='ElasticTraining.*' --gtest_brief=1
 	@FRESHET_SEEDS=20000 build/release/src/freshet/fabric/fabric_test --gtest_filter='Membership.*:ElasticGroup.*' --gtest_brief=1
+	@FRESHET_SEEDS=10000 build/release/src/freshet/strategy/strategy_test --gtest_filter='*Towns*' --gtest_brief=1
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'
 	@scripts/fuzz 20
 
@@ -120,6 +121,10 @@ bench-simulate: build  ## sets simulated times beside real ones, of workers here
 	@scripts/install-deps --cluster
 	@code=0; for part in bench/simulation.py tests/cluster/simulated_link.py bench/plan.py; do \
 	  /usr/bin/python3 -B $$part || code=1; done; exit $$code
+
+bench-server: build  ## measures one parameter server and one worker: round trips, rows and bytes pushed
+	@cmake --build --preset release -j $(JOBS) --target server_bench
+	@for how in threads memfd sockets; do echo $$how; build/release/bench/server_bench $$how 2; done
 
 bench-elastic: build  ## measures how long training stands still when a worker is killed, beside torchrun and XGBoost, and GoogLeNet by 2, 8 and 3 workers
 	@scripts/install-deps --bench
