@@ -122,7 +122,7 @@ class Shard {
     std::uint64_t first = 0, last = 0;
   };
   optimize::Gradient gradient_;
-  std::vector<Stretch> stretches_;                // of dense blocks, that the gradient has something of
+  std::vector<Stretch> stretches_;               // of dense blocks, that the gradient has something of
   std::vector<std::vector<std::byte>> digests_;  // of the rows it was summed over
   double weight_ = 0, progress_ = 0;
   std::uint64_t stale_ = 0;

@@ -221,6 +221,7 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
   const Task task = MakeTask("factorization", 40, 1);
   TestLearner start(task);
   data::Rows digest;
+  digest.ClearRows();
   model::Digest(*start.model, *start.parameters, task.rows.batch(), *start.optimizer, digest);
   ASSERT_GT(digest.size(), 0u);  // the mean of ratings is learned by looking
   const auto shard =
@@ -230,7 +231,8 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
     const std::vector<std::byte> packed = PackRows(digest);
     Writer writer(PushHead{.weight = 40, .digest = packed.size()});
     writer.Put(packed.data(), packed.size());
-    ASSERT_TRUE(shard->On(worker, writer.Take(), {}).ok());
+    const auto pushed = shard->On(worker, writer.Take(), {});
+    ASSERT_TRUE(pushed.ok()) << pushed.error().text;
   };
   const auto global = [&] {
     return std::vector<float>(shard->parameters().Values(0).begin(), shard->parameters().Values(0).end());
