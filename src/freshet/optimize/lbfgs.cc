@@ -15,25 +15,32 @@ double Dot(const A& a, const B& b) {
 
 }  // namespace
 
-Lbfgs::Lbfgs(std::vector<float> start, Options options, Objective objective)
-    : options_(options), objective_(std::move(objective)), x_(std::move(start)), gradient_(x_.size()) {}
+Lbfgs::Lbfgs(std::vector<float> start, Options options, Objective objective, Sum sum)
+    : options_(options),
+      objective_(std::move(objective)),
+      sum_(std::move(sum)),
+      x_(std::move(start)),
+      gradient_(x_.size()) {}
 
-double Lbfgs::gradient_norm() const { return std::sqrt(Dot(gradient_, gradient_)); }
+Result<double> Lbfgs::Total(double part) const {
+  TRY(Total({&part, 1}));
+  return part;
+}
 
 // The two-loop recursion: the quasi-Newton direction from the remembered pairs.
-std::vector<double> Lbfgs::Direction() const {
+Result<std::vector<double>> Lbfgs::Direction() const {
   std::vector<double> q(gradient_.begin(), gradient_.end());
   std::vector<double> alpha(pairs_.size());
   for (std::size_t i = pairs_.size(); i-- > 0;) {
-    alpha[i] = Dot(pairs_[i].step, q) / pairs_[i].product;
+    alpha[i] = TRY(Total(Dot(pairs_[i].step, q))) / pairs_[i].product;
     for (std::size_t j = 0; j < q.size(); ++j) q[j] -= alpha[i] * pairs_[i].change[j];
   }
   if (!pairs_.empty()) {
-    const double scale = pairs_.back().product / Dot(pairs_.back().change, pairs_.back().change);
+    const double scale = pairs_.back().product / pairs_.back().change_square;
     for (double& value : q) value *= scale;
   }
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    const double beta = Dot(pairs_[i].change, q) / pairs_[i].product;
+    const double beta = TRY(Total(Dot(pairs_[i].change, q))) / pairs_[i].product;
     for (std::size_t j = 0; j < q.size(); ++j) q[j] += (alpha[i] - beta) * pairs_[i].step[j];
   }
   for (double& value : q) value = -value;
@@ -45,13 +52,15 @@ Result<bool> Lbfgs::Step() {
     value_ = TRY(objective_(x_, gradient_));
     started_ = true;
   }
-  const double norm = gradient_norm();
-  if (norm <= options_.tolerance * std::max(1.0, std::sqrt(Dot(x_, x_)))) return false;
-  std::vector<double> direction = Direction();
-  double slope = Dot(gradient_, direction);
+  double squares[] = {Dot(gradient_, gradient_), Dot(x_, x_)};
+  TRY(Total(squares));
+  const double norm = std::sqrt(squares[0]);
+  if (norm <= options_.tolerance * std::max(1.0, std::sqrt(squares[1]))) return false;
+  std::vector<double> direction = TRY(Direction());
+  double slope = TRY(Total(Dot(gradient_, direction)));
   if (!(slope < 0)) {  // rounding spoiled the memory: fall back to steepest descent
     pairs_.clear();
-    direction = Direction();
+    direction = TRY(Direction());
     slope = -norm * norm;
   }
   double length = pairs_.empty() ? std::min(1.0, 1 / norm) : 1.0;
@@ -60,13 +69,16 @@ Result<bool> Lbfgs::Step() {
     for (std::size_t j = 0; j < x.size(); ++j) x[j] = static_cast<float>(x_[j] + length * direction[j]);
     const double value = TRY(objective_(x, gradient));
     if (!(value <= value_ + 1e-4 * length * slope)) continue;
-    Pair pair{x, gradient, 0};
+    Pair pair{.step = x, .change = gradient};
     for (std::size_t j = 0; j < x.size(); ++j) {
       pair.step[j] -= x_[j];
       pair.change[j] -= gradient_[j];
     }
-    pair.product = Dot(pair.step, pair.change);
-    if (pair.product > 1e-12 * Dot(pair.step, pair.step)) {
+    double products[] = {Dot(pair.step, pair.change), Dot(pair.change, pair.change), Dot(pair.step, pair.step)};
+    TRY(Total(products));
+    pair.product = products[0];
+    pair.change_square = products[1];
+    if (pair.product > 1e-12 * products[2]) {
       pairs_.push_back(std::move(pair));
       if (pairs_.size() > static_cast<std::size_t>(options_.memory)) pairs_.pop_front();
     }
