@@ -151,7 +151,7 @@ void WarnIfNothingLearned(Door& door, const Done& done) {
   if (!rmse || !mean || *rmse < *mean || *mean == 0) return;
   const model::Model& model = *outcome.trained.model;
   const bool raw = !outcome.trained.description.target.any() && model.WantsScaledLabels();
-  const bool lbfgs = model.traits().by_lbfgs && outcome.job.learning.optimizer != "lbfgs" && outcome.workers.empty();
+  const bool lbfgs = model.traits().by_lbfgs && outcome.job.learning.optimizer != "lbfgs" && !outcome.group;
   door.log.Warn("learned nothing", "rmse", *rmse, "rmse_of_predicting_the_mean", *mean, "try",
                 raw ? Str("scaled targets: leave out --no-scale-target, or begin without --from")
                     : Str("more --epochs, another --rate", lbfgs ? ", or --optimizer lbfgs" : ""));

@@ -1,5 +1,7 @@
 // Several workers as their users meet them: in one process, in several, and when one of them is gone.
 
+#include <nlohmann/json.hpp>
+
 #include "workers_testing.h"
 
 namespace freshet::cli {
@@ -22,6 +24,38 @@ TEST_F(WorkersTest, ThreadsAndProcessesGiveTheSameModelWhateverTheStrategy) {
     EXPECT_FALSE(finished[0].out.empty());
     for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(finished[rank].out, "");  // rank 0 speaks
     EXPECT_EQ(scratch_.Read("threads.model"), scratch_.Read("processes.model"));
+  }
+}
+
+TEST_F(WorkersTest, LbfgsFindsWhatOneWorkerFindsOnThreadsAndInProcessesAndWithRowsOfTheirOwn) {
+  Generate("3000");
+  const std::string all = scratch_.Read("sea.csv");
+  const auto lines = Split(all, '\n');
+  std::string parts[2] = {Str(lines[0], "\n"), Str(lines[0], "\n")};
+  for (std::size_t i = 1; i + 1 < lines.size(); ++i) parts[i % 5 == 0 ? 0 : 1] += Str(lines[i], "\n");
+  for (int rank = 0; rank < 2; ++rank) scratch_.Write(Str("part-", rank, ".csv"), parts[rank]);
+  const auto train = [](const Arguments& more) {
+    Arguments train = {"train", "--optimizer", "lbfgs", "--l2", "0.001", "--topology", "central", "--json", "--quiet"};
+    train.insert(train.end(), more.begin(), more.end());
+    return train;
+  };
+  const auto loss = [](const Finished& finished) {
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    if (finished.code != 0) return 0.0;
+    const auto json = nlohmann::json::parse(finished.out, nullptr, false);
+    EXPECT_EQ(json["last_epoch"]["rows"], 3000);
+    return json["last_epoch"]["log_loss"].get<double>();
+  };
+  const double alone = loss(Run(train({"sea.csv"})));
+  for (const std::string strategy : {"allreduce", "server"}) {
+    SCOPED_TRACE(strategy);
+    EXPECT_NEAR(loss(Run(train({"sea.csv", "--strategy", strategy, "--workers", "2", "-o", "threads.model"}))), alone,
+                1e-4);
+    Fleet processes = Start(2, train({"sea.csv", "--strategy", strategy, "-o", "processes.model"}));
+    EXPECT_NEAR(loss(Wait(processes)[0]), alone, 1e-4);
+    EXPECT_EQ(scratch_.Read("threads.model"), scratch_.Read("processes.model"));
+    Fleet own = Start(2, train({"part-{rank}.csv", "--split", "own", "--strategy", strategy}));
+    EXPECT_NEAR(loss(Wait(own)[0]), alone, 1e-4);
   }
 }
 
@@ -85,7 +119,7 @@ TEST_F(WorkersTest, RefusesWhatCannotBeDoneTogether) {
   };
   refused({"-"}, "--split own");
   refused({"sea.csv", "--split", "own"}, "freshet launch -n 2");
-  refused({"sea.csv", "--optimizer", "lbfgs"}, "lbfgs");
+  refused({"sea.csv", "--optimizer", "lbfgs", "--codec", "fp16"}, "--codec fp16");
   refused({"sea.csv", "--batch", "1"}, "--batch 1");
   refused({"sea.csv"}, "each process is a worker",
           {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}}});

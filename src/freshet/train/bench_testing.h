@@ -17,6 +17,7 @@
 #include "strategy/strategy.h"
 #include "strategy/watched_testing.h"
 #include "train/lbfgs_trainer.h"
+#include "train/survey.h"
 #include "train/trainer.h"
 
 namespace freshet::train {
@@ -144,7 +145,13 @@ class Bench {
     options.scratch_directory = scratch.path();
     options.stop = &stop;
     strategy::StrategyPtr strategy;
-    if (collectives != nullptr) {
+    strategy::FullBatch full_batch({.in_ranges = plan.strategy.kind == "server", .whole = plan.strategy.whole},
+                                   {collectives, hands});
+    if (collectives != nullptr && plan.by_lbfgs && !plan.strategy.whole) {
+      TRY(SurveyTogether(env, *collectives, RowsOf::kOneInput, *source, description, stop));
+      options.learn_moments = false;
+    }
+    if (collectives != nullptr && !plan.by_lbfgs) {
       strategy::StrategyOptions how = plan.strategy;
       how.batch = plan.train.batch;
       strategy = TRY(strategy::Strategy::Make(how, {*collectives, *model, parameters, *optimizer, memory, hands}));
@@ -178,8 +185,9 @@ class Bench {
       options.learn_moments = false;
     }
     data::RowSource& rows = leases != nullptr ? static_cast<data::RowSource&>(*leases) : *source;
-    auto report = plan.by_lbfgs ? TrainByLbfgs(env, options, *model, parameters, description, rows, plan.optimizer.l2)
-                                : Trainer(env, options, *model, parameters, *optimizer, description).Run(rows);
+    auto report = plan.by_lbfgs
+                      ? TrainByLbfgs(env, options, *model, parameters, description, rows, plan.optimizer.l2, full_batch)
+                      : Trainer(env, options, *model, parameters, *optimizer, description).Run(rows);
     for (std::size_t b = 0; b < parameters.blocks(); ++b) outcome.weights.push_back(parameters.Gather(b));
     outcome.rated = rated.Pack();
     outcome.description = description.ToJson();

@@ -32,6 +32,8 @@ Result<void> CheckElastic(const Job& job) {
     return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
   };
   if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
+  if (job.learning.optimizer == "lbfgs")
+    return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   if (together.strategy.kind == "gossip" || together.strategy.kind == "server")
     return refuse("strategy",
@@ -47,10 +49,37 @@ Result<void> CheckElastic(const Job& job) {
   return {};
 }
 
+// What several workers cannot do by L-BFGS, whose steps are made from the sum over all rows, as it is.
+Result<void> CheckLbfgs(const Job& job) {
+  const Together& together = job.together;
+  const strategy::StrategyOptions& how = together.strategy;
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("optimizer"), " lbfgs does not go with ", Option(option), why)};
+  };
+  if (how.kind != "allreduce" && how.kind != "server")
+    return refuse("strategy", Str(" ", how.kind,
+                                  ": a step is made from the rows of all workers together; use allreduce, "
+                                  "or server to divide its history among them"));
+  if (how.codec != "none")
+    return refuse("codec", Str(" ", how.codec, ": what it loses would be taken for curvature; leave it out"));
+  if (how.factors) return refuse("layer-factors", ", which are of networks; leave it out");
+  if (how.exact) return refuse("exact", ": its sums are made in another way; leave one out");
+  if (how.backup > 0) return refuse("backup", ": all rows count in every step, whoever is slow; leave one out");
+  if (how.kind == "server" && how.synchrony != "bsp")
+    return refuse("synchrony", Str(" ", how.synchrony, ": a step needs the gradients of all; use bsp"));
+  if (how.kind == "server" && how.servers > 0)
+    return refuse("servers", Str(" ", how.servers,
+                                 ", which read no rows: every worker holds a range of the vectors; "
+                                 "leave it out"));
+  if (!job.cache.empty() && together.Whole())
+    return refuse("cache", Str(" where all read all rows, since each keeps those of its share; use ", Option("split"),
+                               " bytes, or leave it out"));
+  return {};
+}
+
 // What several workers cannot do.
 Result<void> CheckTogether(base::Files& files, const Job& job) {
-  if (job.learning.optimizer == "lbfgs")
-    return Error{Code::kInvalid, Str(Option("workers"), " does not go with ", Option("optimizer"), " lbfgs")};
+  if (job.learning.optimizer == "lbfgs") TRY(CheckLbfgs(job));
   const Together& together = job.together;
   const std::string once = job.input.Once(files);
   if (together.own() && together.workers > 0)

@@ -23,6 +23,29 @@ class JobTest : public testing::Test {
     EXPECT_TRUE(outcome.ok()) << outcome.error().text;
     return std::move(outcome).value();
   }
+  // The same job by as many processes, as far as they know; by rank.
+  std::vector<Outcome> MustRunAsProcesses(int count, const Job& job) {
+    fabric::ThreadsGroup group(count, world_.env().clock, {});
+    std::vector<std::optional<Result<Outcome>>> results(static_cast<std::size_t>(count));
+    {
+      std::vector<std::jthread> processes;
+      for (int rank = 0; rank < count; ++rank)
+        processes.emplace_back([&, rank] {
+          Around around;
+          around.fabric = group.Take(rank);
+          base::ThreadPool pool(1);
+          const base::Env env = world_.env();
+          const base::Env own{env.files, env.clock, env.log, pool, env.faults};
+          results[static_cast<std::size_t>(rank)] = train::Run(own, memory_, job, std::move(around));
+        });
+    }
+    std::vector<Outcome> outcomes;
+    for (auto& result : results) {
+      EXPECT_TRUE(result->ok()) << result->error().text;
+      outcomes.push_back(std::move(*result).value());
+    }
+    return outcomes;
+  }
   std::string Saved(const Outcome& outcome, const std::string& name) {
     EXPECT_TRUE(Save(world_.posix, outcome, world_.Path(name)).ok());
     return world_.Read(world_.Path(name));
@@ -68,26 +91,71 @@ TEST_F(JobTest, WorkersOfOneProcessAndOfSeveralMakeTheSameModel) {
   Job inside = job_;
   inside.together.workers = 2;
   const std::string model = Saved(MustRun(inside), "inside.model");
-  fabric::ThreadsGroup group(2, world_.env().clock, {});
-  std::vector<std::string> models(2);
-  {
-    std::vector<std::jthread> processes;
-    for (int rank = 0; rank < 2; ++rank)
-      processes.emplace_back([&, rank] {
-        Around around;
-        around.fabric = group.Take(rank);
-        base::ThreadPool pool(1);
-        const base::Env env = world_.env();
-        const base::Env own{env.files, env.clock, env.log, pool, env.faults};
-        optimize::HeapMemory memory;
-        const auto outcome = train::Run(own, memory, job_, std::move(around));
-        ASSERT_TRUE(outcome.ok()) << outcome.error().text;
-        EXPECT_EQ(outcome.value().workers.size(), 2u);
-        models[static_cast<std::size_t>(rank)] = Saved(outcome.value(), Str(rank, ".model"));
-      });
+  for (const Outcome& outcome : MustRunAsProcesses(2, job_)) {
+    EXPECT_EQ(outcome.workers.size(), 2u);
+    EXPECT_EQ(Saved(outcome, "process.model"), model);
   }
-  EXPECT_EQ(models[0], model);
-  EXPECT_EQ(models[1], model);
+}
+
+TEST_F(JobTest, LbfgsByWorkersOfOneProcessAndOfSeveralMakesTheSameModelAboutThatOfOneAlone) {
+  job_.learning.optimizer = "lbfgs";
+  job_.learning.l2 = 0.01;
+  const Outcome alone = MustRun(job_);
+  for (const std::string strategy : {"allreduce", "server"})
+    for (const std::string split : {"rows", "bytes"}) {
+      SCOPED_TRACE(Str(strategy, " ", split));
+      Job job = job_;
+      job.together.strategy.kind = strategy;
+      job.together.split = split;
+      Job inside = job;
+      inside.together.workers = 3;
+      const Outcome threads = MustRun(inside);
+      EXPECT_EQ(threads.job.together.strategy.kind, strategy);
+      EXPECT_EQ(threads.report.last_epoch.rows(), 2000u);
+      EXPECT_NEAR(threads.report.last_epoch.loss(), alone.report.last_epoch.loss(), 1e-4);
+      const std::string model = Saved(threads, "inside.model");
+      std::uint64_t rows = 0;
+      for (const WorkerReport& worker : threads.workers) {
+        EXPECT_EQ(worker.times.steps, static_cast<std::uint64_t>(threads.report.epochs));
+        EXPECT_GT(worker.times.bytes_sent + worker.times.bytes_shared, 0u);
+        rows += worker.times.rows;
+      }
+      EXPECT_EQ(rows, threads.report.rows);
+      for (const Outcome& outcome : MustRunAsProcesses(3, job)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+    }
+}
+
+TEST_F(JobTest, LbfgsByWorkersRefusesWhatItsStepsCannotBeMadeWith) {
+  job_.learning.optimizer = "lbfgs";
+  job_.together.workers = 2;
+  const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
+    Job job = job_;
+    change(job);
+    const std::string text = Refused(job);
+    EXPECT_TRUE(text.starts_with(why)) << text << "\ninstead of\n" << why;
+  };
+  for (const std::string kind : {"average", "groups", "gossip", "auto"})
+    refused(Str("optimizer lbfgs does not go with strategy ", kind, ": a step is made from the rows of all"),
+            [&](Job& job) { job.together.strategy.kind = kind; });
+  refused("optimizer lbfgs does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
+  refused("optimizer lbfgs does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
+  refused("optimizer lbfgs does not go with exact", [](Job& job) { job.together.strategy.exact = true; });
+  refused("optimizer lbfgs does not go with backup", [](Job& job) { job.together.strategy.backup = 1; });
+  const auto server = [](auto change) {
+    return [change](Job& job) {
+      job.together.strategy.kind = "server";
+      change(job.together.strategy);
+    };
+  };
+  refused("optimizer lbfgs does not go with synchrony ssp:3", server([](auto& how) { how.synchrony = "ssp:3"; }));
+  refused("optimizer lbfgs does not go with servers 1", server([](auto& how) { how.servers = 1; }));
+  refused("optimizer lbfgs does not go with cache", [&](Job& job) { job.cache = world_.Path("rows"); });
+  refused("optimizer lbfgs goes with neither holdout", [](Job& job) { job.holdout = 0.1; });
+  refused("optimizer lbfgs goes with neither holdout", [](Job& job) { job.batch = 64; });
+  refused("elastic does not go with optimizer: lbfgs", [](Job& job) {
+    job.together.elastic = "1:2";
+    job.together.workers = 0;
+  });
 }
 
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {
@@ -112,10 +180,6 @@ TEST_F(JobTest, WhatMakesNoSenseIsRefusedByTheNamesOfOptions) {
   job.together.workers = 4;
   job.batch = 3;
   EXPECT_TRUE(Refused(job).starts_with("batch 3 has no row for some of 4 workers")) << Refused(job);
-  job = job_;
-  job.together.workers = 2;
-  job.learning.optimizer = "lbfgs";
-  EXPECT_EQ(Refused(job), "workers does not go with optimizer lbfgs");
   job = job_;
   job.learning.model = "fm";
   job.learning.loss = "softmax";

@@ -142,7 +142,10 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
       if (around.progress && elastic->rank() == 0) around.progress(progress);
     };
   }
-  if (collectives != nullptr) {
+  const bool by_lbfgs = job.learning.optimizer == "lbfgs";
+  strategy::FullBatch full_batch({.in_ranges = job.together.strategy.kind == "server", .whole = start.whole},
+                                 {collectives, env.clock, worker.trace});
+  if (collectives != nullptr && !by_lbfgs) {
     strategy::StrategyOptions how = job.together.strategy;
     how.batch = start.batch;
     how.seed = job.learning.seed;
@@ -161,9 +164,9 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     options.strategy = strategy.get();
     options.own_input = own;
   }
-  auto trained = job.learning.optimizer == "lbfgs"
-                     ? TrainByLbfgs(env, options, *model, parameters, description, *source, job.learning.l2)
-                     : Trainer(env, options, computing, parameters, *optimizer, description).Run(*source);
+  auto trained =
+      by_lbfgs ? TrainByLbfgs(env, options, computing, parameters, description, *source, job.learning.l2, full_batch)
+               : Trainer(env, options, computing, parameters, *optimizer, description).Run(*source);
   if (elastic != nullptr && !trained.ok() && trained.error().code == Code::kStopped) (void)elastic->Barrier();
   Report report = TRY(std::move(trained));
   std::uint64_t bad_rows = source->bad_rows();
@@ -174,7 +177,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (job.keep_optimizer) sums = model::Sums::Of(parameters, *optimizer);
   std::vector<WorkerReport> workers;
   const auto gather = [&](fabric::Collectives& all) -> Result<void> {
-    workers = TRY(GatherWorkers(all, strategy->times()));
+    workers = TRY(GatherWorkers(all, strategy == nullptr ? full_batch.times() : strategy->times()));
     return {};
   };
   if (elastic != nullptr) TRY(elastic->Together(gather));
@@ -190,7 +193,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
                  .choice = std::move(choice),
                  .group = elastic == nullptr ? std::nullopt : std::optional(elastic->history()),
                  .bad_rows = bad_rows,
-                 .rank = strategy == nullptr ? 0 : strategy->rank()};
+                 .rank = strategy == nullptr ? full_batch.rank() : strategy->rank()};
 }
 
 // Who makes up the first generation: all who begin, in the order of their ranks.

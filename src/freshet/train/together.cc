@@ -55,7 +55,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                    strategies == strategy::Strategy::Kinds()
                        ? ""
                        : "; auto: all-reduce by the topology and in the buckets that are fastest for this model and "
-                         "group, by measurements and simulation at the start"),
+                         "group, by measurements and simulation at the start; lbfgs: allreduce, or server, which "
+                         "divides its history among the workers"),
                {.value = "NAME", .choices = std::move(strategies)});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
