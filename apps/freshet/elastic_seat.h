@@ -7,7 +7,7 @@
 #include "fabric/membership/elastic_place.h"
 #include "fabric/tcp/tcp_post.h"
 #include "place_flags.h"
-#include "strategy/elastic.h"
+#include "strategy/group_change.h"
 #include "train/together.h"
 #include "train/watch.h"
 

@@ -6,28 +6,10 @@
 #include <utility>
 
 #include "base/option.h"
+#include "strategy/bytes_together.h"
 
 namespace freshet::strategy {
 namespace {
-
-void Add(StepTimes& to, const StepTimes& times) {
-  for (double StepTimes::*part :
-       {&StepTimes::read, &StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
-    to.*part += times.*part;
-  for (std::uint64_t StepTimes::*part :
-       {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense})
-    to.*part += times.*part;
-}
-
-bool OfMembers(const Error& why) { return why.code == Code::kPeerLost || why.code == Code::kTimeout; }
-
-// Bytes of which only `from` knows how many they are.
-Result<void> Broadcast(fabric::Collectives& collectives, std::string& bytes, int from) {
-  std::uint64_t size = bytes.size();
-  TRY(collectives.Broadcast(std::as_writable_bytes(std::span(&size, 1)), from));
-  bytes.resize(size);
-  return collectives.Broadcast(std::as_writable_bytes(std::span(bytes.data(), bytes.size())), from);
-}
 
 template <class T>
 void Put(std::string& out, const T* values, std::size_t count) {
@@ -56,7 +38,7 @@ Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticG
 void Elastic::EndInner(bool in_order) {
   if (inner_ == nullptr) return;
   if (!in_order) group_.fabric().Abort({Code::kPeerLost, "the group changes"});
-  Add(before_, inner_->times());
+  before_.Add(inner_->times());
   carried_ = Remembered(*inner_);
   inner_ = nullptr;
   collectives_ = nullptr;
@@ -124,7 +106,7 @@ void Elastic::SetProgress(double progress) {
 
 StepTimes Elastic::times() const {
   StepTimes times = before_;
-  if (inner_ != nullptr) Add(times, inner_->times());
+  if (inner_ != nullptr) times.Add(inner_->times());
   return times;
 }
 
@@ -451,8 +433,8 @@ Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind, con
       state = EncodeState();
       inner = Remembered(*inner_, true);
     }
-    TRY(Broadcast(*collectives_, state, from));
-    TRY(Broadcast(*collectives_, inner, from));
+    TRY(BroadcastBytes(*collectives_, state, from));
+    TRY(BroadcastBytes(*collectives_, inner, from));
   }
   TRY(At("regroup.shared"));
   if (!behind) return {};
@@ -483,7 +465,7 @@ Result<void> Elastic::HandOver(int from) {
       given = Str(options_.how.table.ToText(), "\n", inner.size(), "\n", inner, TRY(give_()));
     }
   }
-  TRY(Broadcast(*collectives_, given, from));
+  TRY(BroadcastBytes(*collectives_, given, from));
   if (met_ != 0) {
     kept_ = std::move(given);
     return {};
@@ -503,46 +485,16 @@ Result<void> Elastic::HandOver(int from) {
 }
 
 void Elastic::Tell(const fabric::Roster& before, bool repeated) {
-  const fabric::Roster after = group_.roster();
   const auto now = learner_.clock.Now();
-  GroupChange change{.generation = after.generation,
-                     .before = static_cast<int>(before.seats.size()),
-                     .after = static_cast<int>(after.seats.size()),
-                     .step = learner_.optimizer.step(),
-                     .first = group_.rank() == 0,
-                     .repeated = repeated,
-                     .seconds = base::Seconds(now - met_at_)};
-  for (const fabric::Seat& seat : before.seats) {
-    if (after.Has(seat.id)) continue;
-    const bool slow = left_out_ == seat.id;
-    change.gone.push_back({seat.name, slow ? "left out for being slow" : group_.HowEnded(seat.id)});
-    ++(slow ? history_.left_out : history_.lost);
-  }
-  for (const fabric::Seat& seat : after.seats)
-    if (!before.Has(seat.id)) change.came.push_back(seat.name);
-  ++history_.changes;
-  history_.came += change.came.size();
-  history_.repeated += repeated ? 1 : 0;
-  history_.seconds += change.seconds;
+  GroupChange change = GroupChange::Since(before, group_, left_out_);
+  change.step = learner_.optimizer.step();
+  change.repeated = repeated;
+  change.seconds = base::Seconds(now - met_at_);
+  history_.Add(change, left_out_ && !group_.roster().Has(*left_out_));
   if (learner_.trace != nullptr)
     learner_.trace->Add("membership", base::Trace::kTraining, met_at_, now,
                         {.step = change.step, .note = change.ToText()});
   if (options_.changed) options_.changed(change);
-}
-
-std::string GroupChange::ToText() const {
-  std::string text = Str("membership ", before, " → ", after, ":");
-  std::string_view mark = " ";
-  for (const Gone& one : gone) {
-    text += Str(mark, one.name, " is gone, ", one.how.empty() ? "unreachable" : one.how);
-    mark = "; ";
-  }
-  for (const std::string& one : came) {
-    text += Str(mark, one, " has come");
-    mark = "; ";
-  }
-  if (gone.empty() && came.empty()) text += " the same once more";
-  return Str(text, "; step ", step, repeated ? " repeated; " : "; ", Fixed(seconds, 2), " s");
 }
 
 }  // namespace freshet::strategy

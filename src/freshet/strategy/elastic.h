@@ -4,59 +4,23 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/membership/elastic_group.h"
+#include "strategy/elastic_strategy.h"
 #include "strategy/neighbour_copies.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
 
-// What one member saw of all changes of its group.
-struct GroupHistory {
-  std::uint64_t changes = 0, lost = 0, came = 0, left_out = 0;  // members; those left out were too slow, and not lost
-  std::uint64_t repeated = 0;                                   // steps that it made again
-  std::uint64_t given_up = 0;  // rows that nobody has learned from (StrategyOptions::lossy)
-  double seconds = 0;          // in which it made none, because of changes
-};
-
-// What one member saw of a change of its group.
-struct GroupChange {
-  struct Gone {
-    std::string name, how;  // how: "" when nobody knows
-  };
-  std::uint64_t generation = 0;
-  int before = 0, after = 0;    // members
-  std::vector<Gone> gone = {};  // between the two
-  std::vector<std::string> came = {};
-  std::uint64_t step = 0;  // the optimizer's
-  bool first = false;      // this member has rank 0 now
-  bool repeated = false;   // this member was in its midst
-  double seconds = 0;      // since it last met the others
-
-  // "membership 8 → 7: rank 3 on b is gone, killed by signal 9; step 512 repeated; 0.31 s"
-  std::string ToText() const;
-};
-
 // Steps in a group that outlives its members: when one is lost, the others make the step anew that they were in (of
-// averages, all since the last), and nothing of the model is lost, since all have the same. Every time members meet (a step, a sum, a barrier) is counted:
-// after a loss those who had not finished a meeting that others had get what came of it, and no one does anything twice.
-// Who comes is let in between two steps, and given all that the others have.
+// averages, all since the last), and nothing of the model is lost, since all have the same. A step is a meeting. Who comes
+// is let in between two steps, and given all that the others have.
 //
 // A sum over members is one over those who are there: what the lost had counted for themselves is not in it.
 //
 // Ownership: borrows group and learner, which outlive it. Threads: as Strategy.
 // Failure:   as ElasticGroup's, when this member cannot go on.
-class Elastic final : public Strategy {
+class Elastic final : public ElasticStrategy {
  public:
-  struct Options {
-    StrategyOptions strategy = {};
-    fabric::Collectives::Options how = {};
-    bool comes = false;  // into a group that trains already
-    // Who takes so many times as long as the others (their median) for so many seconds in a row is left out, where
-    // enough are left; 0: nobody is.
-    double evict_factor = 0, evict_seconds = 10;
-    std::uint64_t copy_every = 16;  // steps, after which what a member alone remembers is copied to the next; 0: never
-    std::function<void(const GroupChange&)> changed = {};  // told on every member
-  };
+  using Options = ElasticOptions;
   // Begins in the group, but for who comes. kInvalid for options under which members remember what others do not.
   static Result<std::unique_ptr<Elastic>> Make(Options options, fabric::ElasticGroup& group, const Learner& learner);
 
@@ -65,7 +29,6 @@ class Elastic final : public Strategy {
   bool reads_all() const override { return options_.strategy.whole; }
   bool interchangeable() const override { return true; }
   std::uint64_t generation() const override { return group_.roster().generation; }
-  bool changes() const override { return true; }
 
   std::size_t piece() const override { return inner_->piece(); }
   std::size_t piece_of_all() const override { return inner_->piece_of_all(); }
@@ -93,9 +56,7 @@ class Elastic final : public Strategy {
 
   Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
   Result<void> Barrier() override;
-  // Anything else that members do together, until it was done: by this member, or by all others, who then have what came
-  // of it.
-  Result<void> Together(const std::function<Result<void>(fabric::Collectives& collectives)>& meeting);
+  Result<void> Together(const std::function<Result<void>(fabric::Collectives& collectives)>& meeting) override;
 
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { inner_->CountRead(time); }
@@ -106,8 +67,8 @@ class Elastic final : public Strategy {
   Result<void> Load(const data::TensorFile& file) override { return inner_->Load(file); }
   Result<void> LoadShared(const data::TensorFile& file) override { return inner_->LoadShared(file); }
 
-  std::uint64_t losses() const { return losses_; }  // how often it went on in another generation
-  const GroupHistory& history() const { return history_; }
+  std::uint64_t losses() const override { return losses_; }
+  const GroupHistory& history() const override { return history_; }
 
  private:
   // What came of the last meeting.
