@@ -82,8 +82,9 @@ Result<bool> Letterbox::ServeNow(const fabric::Arrived& arrived) {
 }
 
 std::size_t Letterbox::LongOnes() const {
-  return static_cast<std::size_t>(std::count_if(letters_.begin(), letters_.end(),
-                                                [](const Letter& each) { return each.bytes.size() > kShortBytes; }));
+  return static_cast<std::size_t>(std::count_if(letters_.begin(), letters_.end(), [this](const Letter& each) {
+    return each.from != fabric_.rank() && each.bytes.size() > kShortBytes;
+  }));
 }
 
 void Letterbox::SendToSelf(std::vector<std::byte> bytes) {

@@ -19,7 +19,7 @@ namespace freshet::strategy {
 // Blocking:  Take, and CloseTogether, each for at most kPatience. Failure: the fabric's.
 class Letterbox : public std::enable_shared_from_this<Letterbox> {
  public:
-  static constexpr std::size_t kMost = 4;         // that lie here
+  static constexpr std::size_t kMost = 4;         // of others, that lie here
   static constexpr std::size_t kShortBytes = 64;  // so short ones do not count: they are always taken in
   static constexpr base::Clock::Duration kPatience = std::chrono::minutes(10);
 
@@ -35,6 +35,7 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // Letters of members who write before this one has opened wait for it.
   void Open();
   bool open() const;
+  fabric::Tag tag() const { return tag_; }
   Result<std::optional<Letter>> TryTake();
   Result<Letter> Take();
   Result<void> Send(int to, std::vector<std::byte> bytes);  // not empty

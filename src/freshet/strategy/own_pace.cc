@@ -8,8 +8,9 @@
 namespace freshet::strategy {
 namespace {
 
-// What letters begin with. To the first: somebody wants to stop, or has no more rows. From it: what is ordered.
-constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3};
+// What letters begin with. To the first: somebody wants to stop, to meet or to let others in, or has no more rows, or says
+// where it is. From it: what is ordered, and the question where one is.
+constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3}, kWantsMeeting{4}, kWantsAdmission{5}, kWhere{6}, kHere{7};
 
 }  // namespace
 
@@ -52,7 +53,7 @@ void OwnPace::Ask(bool stop, bool save) {
 Result<std::optional<double>> OwnPace::Step(const data::Batch& piece, const data::Batch& mine,
                                             std::span<float> scores) {
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = world_.optimizer.step()});
-  save_agreed_ = false;
+  agreed_.reset();
   TRY(Open());
   const double loss = TRY(Work(piece, mine, scores));
   TRY(ReadLetters());
@@ -62,25 +63,39 @@ Result<std::optional<double>> OwnPace::Step(const data::Batch& piece, const data
   return std::optional<double>(loss);
 }
 
+Result<void> OwnPace::Attend() {
+  agreed_.reset();
+  TRY(Open());
+  TRY(ReadLetters());
+  return Follow();
+}
+
 Result<bool> OwnPace::StepDry() {
   if (size() == 1) {
     EpochEnded();
     return true;
   }
-  save_agreed_ = false;
+  agreed_.reset();
   TRY(Open());
-  if (!std::exchange(said_dry_, true)) {
-    TRY(Rest());
-    TRY(rank() == 0 ? Hear(0, kDry) : Say(kDry));
-  }
+  dry_ = true;
+  TRY(Rest());
+  if (!std::exchange(said_dry_, true)) TRY(rank() == 0 ? Hear(0, kDry) : Say(kDry));
   const auto begun = world_.clock.Now();
   TRY(ReadLetters());
-  for (TRY(Follow()); !stop_agreed_ && !save_agreed_ && !epoch_ended_; TRY(Follow())) TRY(AwaitLetter());
+  for (TRY(Follow()); !agreed_; TRY(Follow())) TRY(AwaitLetter());
   times_.wait += base::Seconds(world_.clock.Now() - begun);
-  if (!epoch_ended_) return false;
-  said_dry_ = epoch_ended_ = false;
+  if (agreed_ != Order::kEndEpoch) return false;
+  agreed_.reset();
+  dry_ = said_dry_ = false;
   EpochEnded();
   return true;
+}
+
+void OwnPace::Resume(const Stand& own, const Due& last) {
+  followed_ = own.followed;
+  dry_ = own.dry;
+  last_order_ = last;
+  if (size() > 1 && last.number > followed_.number) orders_.push_back(last);
 }
 
 Result<void> OwnPace::ReadLetters() {
@@ -94,6 +109,9 @@ Result<void> OwnPace::AwaitLetter() { return Read(TRY(letters_->Take())); }
 Result<void> OwnPace::Read(const Letterbox::Letter& letter) {
   const std::byte what = letter.bytes.at(0);
   if (what >= kFirstOwn) return OnLetter(letter.from, letter.bytes);
+  if (what == kHere) return HearWhere(letter);
+  if (what == kWhere) where_asked_ = true;
+  if (what == kWhere) return {};
   if (what != kOrder) return Hear(letter.from, what);
   Due due;
   if (letter.bytes.size() != 1 + sizeof due)
@@ -107,24 +125,47 @@ void OwnPace::Learn(const Due& due) {
   if (due.number <= last_order_.number) return;
   last_order_ = due;
   orders_.push_back(due);
+  where_asked_ = false;
 }
 
-Result<void> OwnPace::Say(std::byte what) { return letters_->Send(0, {what}); }
+Result<void> OwnPace::Say(int to, std::byte what, const void* more, std::size_t bytes) {
+  std::vector<std::byte> letter(1 + bytes, what);
+  if (bytes > 0) std::memcpy(letter.data() + 1, more, bytes);
+  return letters_->Send(to, std::move(letter));
+}
 
 // At the first.
 Result<void> OwnPace::Hear(int from, std::byte what) {
   if (rank() != 0) return Error{Code::kCorrupt, Str("rank ", from, " asks for what only rank 0 orders")};
   if (what == kWantsStop) wants_stop_ = true;
-  if (what == kDry) ++dry_;
+  if (what == kDry) ++dry_ones_;
+  if (what == kWantsMeeting && !wanted_) wanted_ = Order::kMeet;
+  if (what == kWantsAdmission) wanted_ = Order::kAdmit;
   return {};
 }
 
+Result<void> OwnPace::HearWhere(const Letterbox::Letter& letter) {
+  std::uint64_t where = 0;
+  if (letter.bytes.size() != 1 + sizeof where)
+    return Error{Code::kCorrupt, Str("where rank ", letter.from, " is, as it says, is damaged")};
+  std::memcpy(&where, letter.bytes.data() + 1, sizeof where);
+  furthest_ = std::max(furthest_, where);
+  ++told_where_;
+  return {};
+}
+
+Result<std::uint64_t> OwnPace::WhereToMeet() {
+  if (!gathers()) return meeting();
+  furthest_ = furthest();
+  told_where_ = 0;
+  for (int to = 1; to < size(); ++to) TRY(Say(to, kWhere, nullptr, 0));
+  while (told_where_ + 1 < size()) TRY(AwaitLetter());
+  return furthest_;
+}
+
 Result<void> OwnPace::Give(Order order) {
-  const Due due{last_order_.number + 1, meeting(), order};
-  std::vector<std::byte> bytes = {kOrder};
-  bytes.resize(1 + sizeof due);
-  std::memcpy(bytes.data() + 1, &due, sizeof due);
-  for (int to = 1; to < size(); ++to) TRY(letters_->Send(to, bytes));
+  const Due due{last_order_.number + 1, TRY(WhereToMeet()), order};
+  for (int to = 1; to < size(); ++to) TRY(Say(to, kOrder, &due, sizeof due));
   Learn(due);
   return {};
 }
@@ -132,25 +173,33 @@ Result<void> OwnPace::Give(Order order) {
 Result<void> OwnPace::Follow() {
   if (rank() != 0) {
     if (wants_stop_ && !std::exchange(said_stop_, true)) TRY(Say(kWantsStop));
+    if (wanted_ && std::exchange(said_wanted_, wanted_) != wanted_)
+      TRY(Say(wanted_ == Order::kAdmit ? kWantsAdmission : kWantsMeeting));
+    if (where_asked_) {
+      const std::uint64_t where = furthest();
+      TRY(Say(0, kHere, &where, sizeof where));
+      while (where_asked_) TRY(AwaitLetter());
+    }
   } else if (!ordered_stop_ && orders_.empty()) {  // one at a time, so that nobody learns of the next one first
     if (wants_stop_) {
       ordered_stop_ = true;
       TRY(Give(Order::kStop));
     } else if (wants_save_) {
       TRY(Give(Order::kSave));
-    } else if (dry_ == size()) {
-      dry_ = 0;
+    } else if (wanted_) {
+      TRY(Give(*std::exchange(wanted_, std::nullopt)));
+    } else if (dry_ones_ == size()) {
+      dry_ones_ = 0;
       TRY(Give(Order::kEndEpoch));
     }
   }
-  if (orders_.empty() || (orders_.front().clock > clock() && !said_dry_)) return {};
-  const Order order = orders_.front().order;
+  if (orders_.empty() || (orders_.front().clock > clock() && !dry_)) return {};
+  followed_ = orders_.front();
   orders_.pop_front();
-  stop_agreed_ = order == Order::kStop;
-  save_agreed_ = order == Order::kSave;
-  epoch_ended_ = order == Order::kEndEpoch;
+  agreed_ = followed_.order;
+  if (agreed_ == Order::kMeet || agreed_ == Order::kAdmit) wanted_ = said_wanted_ = std::nullopt;
   TRY(Rest());
-  return stop_agreed_ ? Leave() : Result<void>();
+  return stop_agreed() ? Leave() : Result<void>();
 }
 
 }  // namespace freshet::strategy

@@ -24,9 +24,10 @@ class OwnPace : public Strategy {
   Result<bool> StepDry() override;
 
   void Ask(bool stop, bool save) override;
-  bool stop_agreed() const override { return stop_agreed_; }
-  bool save_agreed() const override { return save_agreed_; }
-  void Forget() override { stop_agreed_ = save_agreed_ = false; }
+  bool stop_agreed() const override { return agreed_ == Order::kStop; }
+  bool save_agreed() const override { return agreed_ == Order::kSave; }
+  bool admission_agreed() const override { return agreed_ == Order::kAdmit; }
+  void Forget() override { agreed_.reset(); }
   void SetProgress(double progress) override { world_.optimizer.SetProgress(progress); }
 
   Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
@@ -36,18 +37,34 @@ class OwnPace : public Strategy {
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
 
+  // What all are ordered to do: to stop, save or end the epoch; to meet, for those who want to share out work anew; and to
+  // let others in.
+  enum class Order : std::uint8_t { kStop = 1, kSave, kEndEpoch, kMeet, kAdmit };
+  struct Due {
+    std::uint64_t number = 0;  // rises from order to order
+    std::uint64_t clock = 0;   // at which it is followed, or as soon as it is known
+    Order order = Order::kStop;
+  };
+  // Where this member stands, for who goes on in another group: in an epoch that has no more rows for it, and the last order
+  // that it has followed. There, all follow the last one that anybody has, and no later one that some may know of.
+  struct Stand {
+    Due followed;
+    bool dry = false;
+  };
+  std::optional<Order> agreed() const { return agreed_; }  // what was ordered and is followed now
+  Stand stand() const { return {followed_, dry_}; }
+  void Resume(const Stand& own, const Due& last);
+  // Follows what is ordered, without a step.
+  Result<void> Attend();
+  // Somebody should order all to meet, or to let others in.
+  void Want(Order order) { wanted_ = order; }
+
  protected:
   OwnPace(const StrategyOptions& options, const World& world);
 
   // This worker's step, with the summed loss of its rows. And what it does with a letter: the first byte, which says what it
   // is, is at least kFirstOwn.
   static constexpr std::byte kFirstOwn{16};
-  enum class Order : std::uint8_t { kStop = 1, kSave, kEndEpoch };
-  struct Due {
-    std::uint64_t number = 0;  // rises from order to order
-    std::uint64_t clock = 0;   // at which it is followed, or as soon as it is known
-    Order order = Order::kStop;
-  };
   // The last one that this member knows. It may be learned from the first's letter, or sooner from somebody else.
   const Due& last_order() const { return last_order_; }
   void Learn(const Due& due);
@@ -65,12 +82,16 @@ class OwnPace : public Strategy {
   // Where workers may wait for each other they follow an order when they have come equally far: how far this one is,
   // and, of the first, where an order that it gives now can be followed by all. 0: wherever each is.
   virtual std::uint64_t clock() const { return 0; }
+  virtual std::uint64_t furthest() const { return clock(); }  // of those for whom this member works
   virtual std::uint64_t meeting() const { return 0; }
+  // Nobody waits for the others, and yet orders are to be followed by all at the same clock: the first asks everybody where
+  // it is, who then waits there for the order.
+  virtual bool gathers() const { return false; }
   // It has no more rows, or follows an order: nobody may wait for a step of this member from here on, until all meet. And:
   // it was ordered to stop, so that nobody may wait for anything.
   virtual Result<void> Rest() { return {}; }
   virtual Result<void> Leave() { return {}; }
-  bool dry() const { return said_dry_; }
+  bool dry() const { return dry_; }
   virtual void EpochEnded() {}  // nobody has any more rows of it
   // Listens, if it does not yet.
   Result<void> Open();
@@ -86,19 +107,28 @@ class OwnPace : public Strategy {
 
  private:
   Result<void> Read(const Letterbox::Letter& letter);
-  Result<void> Say(std::byte what);
+  Result<void> Say(std::byte what) { return Say(0, what, nullptr, 0); }
+  Result<void> Say(int to, std::byte what, const void* more, std::size_t bytes);
   Result<void> Hear(int from, std::byte what);
+  Result<void> HearWhere(const Letterbox::Letter& letter);
+  Result<std::uint64_t> WhereToMeet();
   Result<void> Give(Order order);
   // Sends what is asked for; of the first, gives orders. Then follows the next one.
   Result<void> Follow();
 
   std::shared_ptr<Letterbox> letters_;
   Due last_order_;
+  Due followed_;            // the last one that was
   std::deque<Due> orders_;  // not followed yet
-  bool wants_stop_ = false, said_stop_ = false, wants_save_ = false, said_dry_ = false;
-  bool stop_agreed_ = false, save_agreed_ = false, epoch_ended_ = false;
+  bool wants_stop_ = false, said_stop_ = false, wants_save_ = false;
+  std::optional<Order> wanted_, said_wanted_;
+  bool dry_ = false, said_dry_ = false;
+  std::optional<Order> agreed_;
   bool ordered_stop_ = false;  // by the first
-  int dry_ = 0;                // members, in this epoch, as the first knows
+  int dry_ones_ = 0;           // members, in this epoch, as the first knows
+  bool where_asked_ = false;   // by the first, who waits for the answer; this member then waits for an order
+  int told_where_ = 0;         // members; and the furthest of them
+  std::uint64_t furthest_ = 0;
 };
 
 Result<StrategyPtr> MakeGossip(const StrategyOptions& options, const Strategy::World& world);

@@ -46,6 +46,16 @@ std::vector<std::string> Synchronous::Kinds() {
   return names;
 }
 
+void StepTimes::Add(const StepTimes& other) {
+  for (double StepTimes::*part :
+       {&StepTimes::read, &StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
+    this->*part += other.*part;
+  for (std::uint64_t StepTimes::*part :
+       {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense})
+    this->*part += other.*part;
+  for (std::size_t i = 0; i < stale.size(); ++i) stale[i] += other.stale[i];
+}
+
 std::vector<std::string> Strategy::Kinds() {
   std::vector<std::string> names = Synchronous::Kinds();
   for (const PacedEntry& entry : kPaced) names.emplace_back(entry.name);
@@ -70,7 +80,7 @@ Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const W
 }
 
 Result<void> Strategy::EndEpoch() {
-  if (!same_place())
+  if (!in_step())
     while (!TRY(StepDry())) continue;
   return Settle();
 }

@@ -58,6 +58,7 @@ struct StrategyOptions {
   std::string synchrony = "bsp";   // bsp, ssp:S, asp:V, bap
   std::uint64_t fetch_every = 1;   // not bsp: steps for which a worker uses what it has read
   std::uint64_t push_every = 1;    // not bsp: steps whose gradients a worker pushes together
+  int replicas = 2;                // members that have each shard, where losses are survived
   bool slower_when_stale = false;  // not bsp: an update counts the less, the more came before it since its worker read
 };
 
@@ -76,6 +77,7 @@ struct StepTimes {
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.
   std::array<std::uint64_t, 64> stale{};
 
+  void Add(const StepTimes& other);
   double total() const { return read + compute + wait + exchange + apply; }
 };
 
@@ -126,6 +128,8 @@ class Strategy {
   virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
   // Whenever members do something together they have come to the same row; else each remembers its own place.
   virtual bool same_place() const { return reads_all(); }
+  // Each takes as many steps as all others, and at the same time, so that all come to the end of an epoch together.
+  virtual bool in_step() const { return same_place(); }
   // Does no member remember anything that the others do not? Then another number of them can go on.
   virtual bool interchangeable() const { return false; }
   // Can what each remembers be added up (Merge)? Then so can another number.

@@ -29,7 +29,7 @@ void Trainer::SetProgress(double progress) {
 // The end of an epoch: all have the same parameters, and know what all have seen.
 Result<void> Trainer::Join() {
   State& s = *state_;
-  for (bool dry = strategy_->same_place() || options_.leases != nullptr; !dry;) {
+  for (bool dry = strategy_->in_step() || options_.leases != nullptr; !dry;) {
     Ask(s.watch.rows_wanted());
     dry = TRY(strategy_->StepDry());
     s.watch.WantRows();
