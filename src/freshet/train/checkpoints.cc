@@ -36,6 +36,7 @@ Result<void> Checkpoints::Save(const Standing& standing, const EarlyStopping& ea
                                const data::RowSource& source) const {
   strategy::Strategy& strategy = world_.strategy;
   TRY(env_.faults.Hit("checkpoint.save"));
+  if (strategy.changes() && !strategy.in_step()) TRY(strategy.Settle());
   std::vector<double> seen = TRY(CountTogether(standing));
   const auto rows = static_cast<std::uint64_t>(seen.back());
   seen.pop_back();

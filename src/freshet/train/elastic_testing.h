@@ -5,7 +5,7 @@
 #include <map>
 
 #include "fabric/sim/world.h"
-#include "strategy/elastic.h"
+#include "strategy/elastic_strategy.h"
 #include "train/bench_testing.h"
 
 namespace freshet::train {
@@ -96,7 +96,7 @@ class ElasticTraining : public testing::Test {
       Ended end;
       end.ran = true;
       end.came = comes;
-      strategy::Elastic* elastic = nullptr;
+      strategy::ElasticStrategy* elastic = nullptr;
       Plan plan = plan_;
       plan.computing = [&] { member.Compute(run.computes ? run.computes(member.rank()) : 1ms); };
       std::unique_ptr<fabric::Fabric> alone;
@@ -113,7 +113,7 @@ class ElasticTraining : public testing::Test {
           working = made.value().get();
           return std::move(made).value();
         }
-        strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = run.algorithm}};
+        strategy::ElasticOptions options{.strategy = plan.strategy, .how = {.algorithm = run.algorithm}};
         options.strategy.batch = plan.train.batch;
         options.strategy.whole = plan.parts == 0;
         options.comes = comes;
@@ -123,7 +123,7 @@ class ElasticTraining : public testing::Test {
           if (run.at) run.at(member, place);
           return {};
         };
-        auto made = strategy::Elastic::Make(options, group, learner);
+        auto made = strategy::ElasticStrategy::Make(options, group, learner);
         if (!made.ok()) ADD_FAILURE() << made.error().text;
         CHECK(made.ok());
         elastic = made.value().get();

@@ -14,7 +14,7 @@
 #include "fabric/fabric.h"
 #include "fabric/membership/elastic_place.h"
 #include "model/model_file.h"
-#include "strategy/elastic.h"
+#include "strategy/elastic_strategy.h"
 #include "train/choice.h"
 #include "train/learning.h"
 #include "train/together.h"

@@ -35,9 +35,17 @@ Result<void> CheckElastic(const Job& job) {
   if (job.learning.optimizer == "lbfgs")
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
-  if (together.strategy.kind == "gossip" || together.strategy.kind == "server")
-    return refuse("strategy",
-                  Str(together.strategy.kind, ", which ends with the first loss; use allreduce, average or groups"));
+  if (together.strategy.kind == "gossip")
+    return refuse("strategy", "gossip, which ends with the first loss; use allreduce, average, groups or server");
+  if (together.strategy.kind == "server") {
+    if (together.strategy.servers > 0) return refuse("servers", "each worker is a server, too; leave it out");
+    if (!together.Whole())
+      return refuse("split",
+                    Str(together.split, ", and ", Option("strategy"), " server; use ", Option("split"), " rows"));
+    if (together.evict > 0)
+      return refuse("evict", Str("and ", Option("strategy"), " server; who is slow is not waited for with ",
+                                 Option("synchrony"), " ssp:3, asp:0.01 or bap"));
+  }
   if (together.own()) return refuse("split", "own: nobody else has the rows of who is lost");
   if (!together.Whole() && together.strategy.exact)
     return refuse("exact", Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));

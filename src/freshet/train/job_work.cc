@@ -118,10 +118,10 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (worker.speaks) options.progress = start.around.progress;
   std::unique_ptr<strategy::Strategy> strategy;
   const auto at = [&faults = env.faults](std::string_view place) { return faults.Hit(place); };
-  strategy::Elastic* elastic = nullptr;
+  strategy::ElasticStrategy* elastic = nullptr;
   std::optional<Choice> choice;
   if (worker.group != nullptr) {
-    strategy::Elastic::Options how{
+    strategy::ElasticOptions how{
         .strategy = job.together.strategy, .how = worker.how, .comes = start.around.elastic->comes};
     how.strategy.batch = start.batch;
     how.strategy.whole = start.whole;
@@ -130,7 +130,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     how.evict_seconds = job.together.evict_after;
     how.copy_every = job.together.copy_every;
     how.changed = start.around.changed;
-    auto made = TRY(strategy::Elastic::Make(
+    auto made = TRY(strategy::ElasticStrategy::Make(
         how, *worker.group, {computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
     elastic = made.get();
     strategy = std::move(made);

@@ -15,6 +15,7 @@ struct Way {
   Algorithm algorithm = Algorithm::kRing;
   bool exact = false;
   std::uint64_t parts = 0;  // of the input, which each reads some of
+  std::string synchrony = "bsp";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -24,7 +25,11 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"average", "average"},
                                 {"groups", "groups"},
                                 {"parts", "allreduce", Algorithm::kHalving, false, 5},
-                                {"averageOfParts", "average", Algorithm::kRing, false, 6}};
+                                {"averageOfParts", "average", Algorithm::kRing, false, 6},
+                                {"bulkServer", "server", Algorithm::kRing, false, 0, "bsp"},
+                                {"staleServer", "server", Algorithm::kRing, false, 0, "ssp:2"},
+                                {"approximateServer", "server", Algorithm::kRing, false, 0, "asp:0.01"},
+                                {"barrierlessServer", "server", Algorithm::kRing, false, 0, "bap"}};
 
 class KillPoints : public ElasticTraining, public testing::WithParamInterface<Way> {
  protected:
@@ -35,6 +40,8 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
     plan_.strategy.exact = GetParam().exact;
     plan_.parts = GetParam().parts;
     plan_.strategy.every = 3;
+    plan_.strategy.synchrony = GetParam().synchrony;
+    plan_.strategy.replicas = 3;  // two are lost at a time
     plan_.strategy.block_momentum = GetParam().strategy == "average" ? 0.5 : 0;
     run_.size = kMembers;
     run_.algorithm = GetParam().algorithm;

@@ -66,13 +66,17 @@ class ThreadPost final : public fabric::Post {
 struct Way {
   std::string name, strategy;
   Algorithm algorithm = Algorithm::kRing;
+  std::string synchrony = "bsp";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
                                 {"halving", "allreduce", Algorithm::kHalving},
                                 {"hierarchical", "allreduce", Algorithm::kHierarchical},
                                 {"average", "average"},
-                                {"groups", "groups"}};
+                                {"groups", "groups"},
+                                {"bulkServer", "server", Algorithm::kRing, "bsp"},
+                                {"staleServer", "server", Algorithm::kRing, "ssp:2"},
+                                {"barrierlessServer", "server", Algorithm::kRing, "bap"}};
 
 class KillPointsOfThreads : public testing::TestWithParam<Way> {
  protected:
@@ -89,6 +93,8 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
     plan_.train.checkpoint_path.clear();
     plan_.strategy.kind = GetParam().strategy;
     plan_.strategy.every = 3;
+    plan_.strategy.synchrony = GetParam().synchrony;
+    plan_.strategy.replicas = 3;  // two are lost at a time
   }
 
   std::vector<BenchOutcome> Train(const std::vector<Kill>& kills) {
@@ -131,7 +137,7 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
           Plan plan = plan_;
           std::map<std::string, int, std::less<>> visits;
           plan.own_strategy = [&](strategy::Learner learner) {
-            strategy::Elastic::Options options{.strategy = plan.strategy, .how = {.algorithm = GetParam().algorithm}};
+            strategy::ElasticOptions options{.strategy = plan.strategy, .how = {.algorithm = GetParam().algorithm}};
             options.strategy.batch = plan.train.batch;
             learner.at = [&](std::string_view place) -> Result<void> {
               const int visit = ++visits[std::string(place)];
@@ -139,7 +145,7 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
                 if (kill.rank == rank && kill.place == place && kill.nth == visit) return Error{Code::kIo, "killed"};
               return {};
             };
-            auto made = strategy::Elastic::Make(options, group, learner);
+            auto made = strategy::ElasticStrategy::Make(options, group, learner);
             CHECK(made.ok());
             return std::move(made).value();
           };

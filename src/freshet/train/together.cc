@@ -108,6 +108,11 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
       "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
       {.value = "N", .least = 0, .most = 4096});
   settings.Add(
+      "replicas", &strategy.replicas,
+      "server, with --elastic: members that have each part of the parameters, of which all but one may be lost "
+      "at a time",
+      {.value = "N", .least = 1, .most = 64});
+  settings.Add(
       "synchrony", &strategy.synchrony,
       "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "
       "by less than V of their length are held back), bap (nobody waits)",

@@ -96,6 +96,23 @@ Copy::Letters Copy::Away() {
   return letters;
 }
 
+Copy::Letters Copy::AskHave(const std::vector<bool>& whom) {
+  Letters letters(servers());
+  for (std::size_t s = 0; s < servers(); ++s) {
+    if (!whom[s]) continue;
+    letters[s] = Writer(PullHead{.request = ++requests_}).Take();
+    asked_[requests_] = {static_cast<int>(s), 0, {}};
+    for (auto& list : last_[s]) list.clear();
+  }
+  return letters;
+}
+
+void Copy::Forget() {
+  asked_.clear();
+  for (Lists& lists : last_)
+    for (auto& list : lists) list.clear();
+}
+
 Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
   if (reinterpret_cast<std::uintptr_t>(letter.data()) % 8 != 0) {
     const std::vector<std::byte> copy(letter.begin(), letter.end());
@@ -133,9 +150,9 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
 
 void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
 
-Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest) {
-  if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest);
-  Hold(head.weight);
+Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const Telling& telling) {
+  if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest, telling.by_name);
+  Hold(head.weight, telling.had);
   return PushHeld(head, (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1, digest);
 }
 
@@ -181,7 +198,7 @@ void Copy::Sort(std::size_t b, std::span<const std::uint32_t> rows) {
   for (const std::uint32_t row : rows) sorted_[static_cast<std::size_t>(placement_.ServerOf(b, row))].push_back(row);
 }
 
-Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> digest) {
+Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> digest, bool by_name) {
   std::vector<PushHead> heads(servers(), head);
   std::vector<Writer> writers(servers(), Writer(head));
   for (std::size_t b = 0; b < gradient_.blocks.size(); ++b) {
@@ -191,7 +208,7 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
       if (sorted_[s].empty()) continue;
       // Mostly these are the rows that were asked for: then their numbers need not travel again.
       const auto& asked = last_[s][b];
-      const bool same = asked.size() == sorted_[s].size() &&
+      const bool same = !by_name && asked.size() == sorted_[s].size() &&
                         std::all_of(asked.begin(), asked.end(), [&](std::uint32_t row) { return block.Find(row); });
       const auto& rows = same ? asked : sorted_[s];
       const Parcel parcel{static_cast<std::uint32_t>(b), same ? Parcel::Form::kSame : Parcel::Form::kRows, 0,
@@ -205,7 +222,7 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
   return Finish(writers, heads, digest);
 }
 
-void Copy::Hold(double weight) {
+void Copy::Hold(double weight, const std::vector<bool>& had) {
   const float factor = weight > 0 ? static_cast<float>(1 / weight) : 1.0f;
   for (std::size_t b = 0; b < held_.size(); ++b) {
     const optimize::BlockGradient& block = gradient_.blocks[b];
@@ -213,6 +230,7 @@ void Copy::Hold(double weight) {
     Held& held = held_[b];
     if (held.values.size() < parameters_.rows(b) * width) held.values.resize(parameters_.rows(b) * width, 0.0f);
     const auto add = [&](std::uint32_t row, const float* from, float by) {
+      if (!had.empty() && had[static_cast<std::size_t>(placement_.ServerOf(b, row))]) return;
       float* const to = held.values.data() + row * width;
       for (std::uint64_t k = 0; k < width; ++k) to[k] += by * from[k];
       held.rows.Add(row);

@@ -21,6 +21,11 @@ class Copy {
     std::uint64_t push_every = 1;   // steps whose gradients travel together; of bsp 1
   };
   using Letters = std::vector<std::vector<std::byte>>;  // by server; empty: none
+  // How pushes are to be.
+  struct Telling {
+    bool by_name = false;        // rows are always named, so that a letter can be understood by who was asked nothing
+    std::vector<bool> had = {};  // servers that have this update already, of a worker that is gone; empty: none
+  };
 
   Copy(const Options& options, const model::Model& model, optimize::Parameters& parameters, double rate,
        Placement& placement, optimize::Gradient& gradient);
@@ -33,10 +38,15 @@ class Copy {
 
   // What the gradient has to tell, now that it is complete; a letter to every server, though it may bring nothing. The
   // head's parcels are filled in.
-  Letters Push(PushHead head, std::span<const std::byte> digest);
+  Letters Push(const PushHead& head, std::span<const std::byte> digest) { return Push(head, digest, Telling()); }
+  Letters Push(PushHead head, std::span<const std::byte> digest, const Telling& telling);
   // What was held back; nothing when that is nothing.
   Letters PushRest(PushHead head);
   Letters Away();
+  // Asks for nothing, so as to be told what servers have; those that are marked.
+  Letters AskHave(const std::vector<bool>& whom);
+  // Servers are elsewhere now: what was asked and not answered is asked again.
+  void Forget();
 
   // Everything is as new as can be at this clock.
   void Settled(std::uint64_t clock);
@@ -60,9 +70,9 @@ class Copy {
   // By server, the rows of a block that are to be told.
   void Sort(std::size_t b, std::span<const std::uint32_t> rows);
   Letters PushDense(const PushHead& head, std::span<const std::byte> digest);
-  Letters PushRows(const PushHead& head, std::span<const std::byte> digest);
+  Letters PushRows(const PushHead& head, std::span<const std::byte> digest, bool by_name);
   // Adds the gradient to what is held back. Then tells the rows of that which matter, or all.
-  void Hold(double weight);
+  void Hold(double weight, const std::vector<bool>& had);
   bool Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const;
   Letters PushHeld(PushHead head, bool all, std::span<const std::byte> digest);
   Letters Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads, std::span<const std::byte> digest) const;

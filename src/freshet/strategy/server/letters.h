@@ -15,7 +15,7 @@ namespace freshet::strategy::server {
 // memory; everything begins at a multiple of eight bytes.
 
 // The first byte says what it is (OwnPace::kFirstOwn and above).
-enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle };
+enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle, kForward, kHave };
 
 // What the first worker has ordered all to do when they have come to a clock (OwnPace). It travels with what it pushes and
 // with what is then answered to others, so that nobody reads what was pushed after the order and does not know of it.
@@ -60,18 +60,43 @@ struct Ticket {
   std::uint64_t piece = 0;
 };
 
-// Several letters to one server as one: each behind its length.
+// Several letters to one shard as one: each behind its length.
 struct BundleHead {
   Kind kind = Kind::kBundle;
-  std::uint8_t unused[7] = {};
+  std::uint8_t unused = 0;
+  std::uint16_t shard = 0;
+  std::uint16_t worker = 0;  // for whom the sender speaks: itself, or one that is gone
+  std::uint16_t unused_too = 0;
   std::uint64_t letters = 0;
+};
+
+// A letter of a worker that the one before in a shard's chain has taken in, for the next: it follows. And back, to the
+// first: the last of the chain has all up to that number.
+struct ForwardHead {
+  Kind kind = Kind::kForward;
+  std::uint8_t unused = 0;
+  std::uint16_t shard = 0;
+  std::uint16_t worker = 0;
+  std::uint16_t unused_too = 0;
+  std::uint64_t number = 0;  // of the letters of this shard
+};
+struct HaveHead {
+  Kind kind = Kind::kHave;
+  std::uint8_t unused = 0;
+  std::uint16_t shard = 0;
+  std::uint8_t unused_too[4] = {};
+  std::uint64_t number = 0;
 };
 
 // From a server: the floats of the rows that were asked for, in their order.
 struct AnswerHead {
   Kind kind = Kind::kAnswer;
-  std::uint8_t unused[7] = {};
+  std::uint8_t unused = 0;
+  std::uint16_t shard = 0;
+  std::uint16_t worker = 0;  // that asked
+  std::uint16_t unused_too = 0;
   std::uint64_t request = 0;
+  std::uint64_t have = 0;     // updates of the worker that asked, which are in them or will be whoever is lost
   std::uint64_t clock = 0;    // all of what was pushed before it is in them
   std::uint64_t version = 0;  // updates of this server that are
   double waited = 0;          // seconds, until that clock was complete

@@ -1,432 +1,541 @@
-// A parameter server: the parameters lie in shards with some members, the servers; workers read the rows they need,
-// compute, and push what they would change, and servers make the updates (Li et al., "Scaling Distributed Machine
-// Learning with the Parameter Server"). How far workers may drift apart is the synchrony's to say. A member may be
-// worker and server at once, which is how it is where no number of servers is given.
-//
-// A server answers on the fabric's own thread, whatever its member does meanwhile. When all meet (Settle), every worker
-// tells the servers that it makes no more updates, every member gets every row, and all go on from one clock.
-//
-// Where nobody waits and all workers are handed all rows, a worker learns from the pieces it has tickets for, and gets the next
-// ticket when it has done one: who is slow does fewer. Tickets are numbers of pieces of an epoch; the first server gives them
-// out, each once, and everybody begins with two, so that one is always known.
+#include "strategy/server/server.h"
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
-#include <utility>
 
 #include "base/hollow.h"
 #include "base/option.h"
 #include "model/digest.h"
-#include "strategy/own_pace.h"
 #include "strategy/packed_rows.h"
-#include "strategy/server/copy.h"
-#include "strategy/server/shard.h"
 
 namespace freshet::strategy {
-namespace {
+namespace server {
 
-using server::AnswerHead;
-using server::Copy;
-using server::Kind;
-using server::Placement;
-using server::Shard;
-using server::Synchrony;
+Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, const World& world) {
+  TRY(Check(options, world));
+  const Synchrony synchrony = TRY(Synchrony::Parse(options.synchrony));
+  auto gradient = TRY(world.model.NewGradient(world.memory));
+  const fabric::Fabric& fabric = world.collectives.fabric();
+  auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), fabric.rank(),
+                                         fabric.size(), false);
+  estate->first_step = world.optimizer.step();
+  Estate& lent = *estate;
+  return std::make_unique<Server>(options, world, synchrony, lent, std::move(estate));
+}
 
-class Server final : public OwnPace {
- public:
-  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, optimize::Gradient gradient)
-      : OwnPace(options, world),
-        synchrony_(synchrony),
-        servers_(options.servers == 0 ? size() : options.servers),
-        workers_(options.servers == 0 ? size() : size() - options.servers),
-        answer_tag_(world.collectives.NextTag()),
-        gradient_(std::move(gradient)),
-        placement_(Blocks(world.parameters), servers_, {.alike = !world.model.Supervised()}),
-        copy_({synchrony, options.fetch_every, options.push_every}, world.model, world.parameters,
-              world.optimizer.options().schedule.rate, placement_, gradient_),
-        expected_(static_cast<std::size_t>(servers_), 0),
-        first_step_(world.optimizer.step()) {
-    workspace_.threads = options.threads;
-    ticketed_ = options.whole && !synchrony_.bounded() && world.model.Supervised();
-    EpochEnded();
-  }
-  ~Server() override {
-    letters().End();
-    for (const Sent& sent : answers_) (void)world_.collectives.fabric().Wait(sent.transfer, std::chrono::seconds(1));
-  }
+Server::Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate,
+               std::unique_ptr<Estate> own_estate)
+    : OwnPace(options, world),
+      synchrony_(synchrony),
+      own_estate_(std::move(own_estate)),
+      estate_(estate),
+      answer_tag_(world.collectives.NextTag()),
+      expected_(static_cast<std::size_t>(estate.shards), 0),
+      settled_clock_(estate.base) {
+  workspace_.threads = options.threads;
+  ticketed_ = options.whole && !estate.keeps && !synchrony_.bounded() && world.model.Supervised();
+  EpochEnded();
+}
 
-  bool has_rows() const override { return rank() < workers_; }
-  int readers() const override { return workers_; }
-  std::size_t piece() const override {
-    return options_.whole && !ticketed_ ? options_.batch : std::max<std::size_t>(options_.batch / workers_, 1);
-  }
-  data::Batch Share(const data::Batch& piece) const override {
-    if (!options_.whole) return piece;
-    if (ticketed_) return tickets_.front() == pieces_ ? piece : piece.Slice(0, 0);
-    return piece.Slice(fabric::ChunkBegin(piece.rows, rank(), workers_),
-                       fabric::ChunkBegin(piece.rows, rank() + 1, workers_));
-  }
+Server::~Server() {
+  letters().End();
+  const base::Lock lock(mutex_);
+  for (const Sent& sent : sent_) (void)world_.collectives.fabric().Wait(sent.transfer, std::chrono::seconds(1));
+}
 
-  void Save(std::vector<data::Tensor>& tensors) const override {
-    if (!ticketed_) return;
-    saved_.assign(tickets_.begin(), tickets_.end());
-    saved_.push_back(pieces_);
-    {
-      const base::Lock lock(mutex_);
-      saved_.push_back(next_ticket_);
-    }
-    tensors.push_back({"server.tickets", data::DType::kI64, {saved_.size()}, std::as_bytes(std::span(saved_))});
-  }
-  Result<void> Load(const data::TensorFile& file) override {
-    if (!ticketed_) return {};
-    const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
-    if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
-    tickets_.assign(saved.begin(), saved.end() - 2);
-    pieces_ = static_cast<std::uint64_t>(*(saved.end() - 2));
+std::size_t Server::piece() const {
+  const auto workers = static_cast<std::uint64_t>(estate_.workers);
+  return options_.whole && !ticketed_ ? options_.batch : std::max<std::size_t>(options_.batch / workers, 1);
+}
+
+data::Batch Server::Share(const data::Batch& piece) const {
+  if (!options_.whole) return piece;
+  if (ticketed_) return tickets_.front() == passed_ ? piece : piece.Slice(0, 0);
+  return piece.Slice(fabric::ChunkBegin(piece.rows, estate_.number, estate_.workers),
+                     fabric::ChunkBegin(piece.rows, estate_.number + 1, estate_.workers));
+}
+
+void Server::Save(std::vector<data::Tensor>& tensors) const {
+  if (!ticketed_) return;
+  saved_.assign(tickets_.begin(), tickets_.end());
+  saved_.push_back(static_cast<std::int64_t>(passed_));
+  {
     const base::Lock lock(mutex_);
-    next_ticket_ = static_cast<std::uint64_t>(saved.back());
-    return {};
+    saved_.push_back(static_cast<std::int64_t>(next_ticket_));
   }
+  tensors.push_back({"server.tickets", data::DType::kI64, {saved_.size()}, std::as_bytes(std::span(saved_))});
+}
 
-  Result<void> Settle() override {
-    Agreement agreed = TRY(Agree());
-    if (!agreed.anybody) return {};
-    const auto begun = world_.clock.Now();
-    TRY(Open());
-    TRY(Rest());
-    TRY(Barrier());
-    if (size() > 1) TRY(letters().CloseTogether());
-    agreed = TRY(Agree());  // on what was pushed at the end
-    TRY(ShareAll(agreed));
-    clock_ = agreed.clock;
-    copy_.Settled(clock_);
+Result<void> Server::Load(const data::TensorFile& file) {
+  if (!ticketed_) return {};
+  const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
+  if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
+  tickets_.assign(saved.begin(), saved.end() - 2);
+  passed_ = static_cast<std::uint64_t>(*(saved.end() - 2));
+  const base::Lock lock(mutex_);
+  next_ticket_ = static_cast<std::uint64_t>(saved.back());
+  return {};
+}
+
+Result<void> Server::Settle() {
+  Agreement agreed = TRY(Agree());
+  if (!agreed.anybody) return {};
+  const auto begun = world_.clock.Now();
+  TRY(Open());
+  TRY(CatchUp());
+  TRY(Rest());
+  TRY(Barrier());
+  if (size() > 1) TRY(letters().CloseTogether());
+  CheckLedger();
+  agreed = TRY(Agree());  // on what was pushed at the end
+  TRY(ShareAll(agreed));
+  settled_clock_ = agreed.clock;
+  if (!estate_.keeps) {
+    estate_.base = agreed.clock;
+    estate_.pieces = 0;
+    for (auto& [worker, share] : estate_.shares) share.clock = agreed.clock;
+    estate_.copy.Settled(agreed.clock);
     began_ = false;
     away_ = dry();  // until the epoch ends
-    const base::Lock lock(mutex_);
-    if (shard_ != nullptr) {
-      shard_->Return(clock_, agreed.dry);
-      times_.stale = shard_->staleness();
+  }
+  const base::Lock lock(mutex_);
+  times_.stale.fill(0);
+  for (auto& [shard, holding] : estate_.holdings) {
+    if (holding.shard == nullptr) continue;
+    if (!estate_.keeps) holding.shard->Return(agreed.clock, agreed.dry);
+    if (!Answers(shard)) continue;
+    for (std::size_t i = 0; i < times_.stale.size(); ++i) times_.stale[i] += holding.shard->staleness()[i];
+  }
+  times_.exchange += base::Seconds(world_.clock.Now() - begun);
+  return {};
+}
+
+// Where losses are survived all stand at the same row now: every shard has every worker's update of every piece before it,
+// each once, since a shard takes a worker's updates in order and none twice.
+void Server::CheckLedger() const {
+  if (!estate_.keeps) return;
+  const base::Lock lock(mutex_);
+  for (const auto& [shard, holding] : estate_.holdings)
+    for (const std::uint64_t applied : holding.shard->Applied()) CHECK(applied >= estate_.clock() || !Answers(shard));
+}
+
+Result<void> Server::Begin() {
+  began_ = true;
+  const base::Lock lock(mutex_);
+  return estate_.MakeShards(options_, world_.learner(), synchrony_);
+}
+
+// After a loss it may be called again for the same piece: what was done of it stays done.
+Result<double> Server::Work(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  if (ticketed_ && tickets_.front() != passed_++) return 0.0;  // it is another worker's
+  if (!std::exchange(estate_.in_piece, true)) estate_.own_loss = 0;
+  TRY(CatchUp());
+  for (auto& [worker, share] : estate_.shares)
+    if (worker != estate_.number && share.clock == estate_.clock()) TRY(WorkForAnother(worker, piece));
+  if (estate_.shares[estate_.number].clock == estate_.clock())
+    estate_.own_loss = TRY(WorkFor(estate_.number, piece, mine, scores));
+  ++estate_.pieces;
+  if (estate_.keeps) estate_.Keep(piece);
+  estate_.in_piece = false;
+  return estate_.own_loss;
+}
+
+Result<double> Server::WorkForAnother(int worker, const data::Batch& piece) {
+  const data::Batch share = piece.Slice(fabric::ChunkBegin(piece.rows, worker, estate_.workers),
+                                        fabric::ChunkBegin(piece.rows, worker + 1, estate_.workers));
+  const data::Batch shown = show_ && share.rows > 0 ? show_(share) : share;
+  scores_of_others_.resize(shown.rows * world_.model.scores());
+  return WorkFor(worker, piece, shown, scores_of_others_);
+}
+
+// The one that is furthest behind comes first: others may wait for it.
+Result<void> Server::CatchUp() {
+  while (true) {
+    int behind = -1;
+    for (const auto& [worker, share] : estate_.shares)
+      if (share.clock < estate_.clock() && (behind < 0 || share.clock < estate_.shares[behind].clock)) behind = worker;
+    if (behind < 0) return {};
+    const std::uint64_t missing = estate_.clock() - estate_.shares[behind].clock;
+    CHECK(missing <= estate_.passed.size());
+    const data::Batch piece = estate_.passed[estate_.passed.size() - missing].batch();
+    TRY(WorkForAnother(behind, piece));
+  }
+}
+
+Result<double> Server::Gradient(const data::Batch& mine, std::span<float> scores) {
+  const model::Model& model = world_.model;
+  double loss = 0;
+  const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows), width = model.scores();
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
+    TRY(model.Reserve(last - first, workspace_));
+    loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, estate_.gradient,
+                                  scores.subspan(first * width, (last - first) * width));
+  }
+  return loss;
+}
+
+// Others' rows come before a worker's own, with which it asks for what comes next: that may wait for those others.
+Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  const model::Model& model = world_.model;
+  Copy& copy = estate_.copy;
+  Estate::Share& share = estate_.shares[worker];
+  const bool own = worker == estate_.number, dense = estate_.gradient.buffer != nullptr;
+  TRY(At("step.begin"));
+  const auto begun = world_.clock.Now();
+  const std::vector<std::byte> digest = DigestOf(mine);
+  if (!dense || copy.outstanding() == 0) TRY(SendAll(Bundle(estate_.number, {copy.Ask(mine, share.clock)})));
+  TRY(AwaitAnswers());
+  TRY(At("step.agreed"));
+  const auto asked = world_.clock.Now();
+  if (own && model.observes(world_.parameters, world_.optimizer) == model::Model::Observes::kRows)
+    model.Observe(world_.parameters, piece, world_.optimizer);
+  estate_.gradient.Clear();
+  workspace_.step = estate_.first_step + share.clock;
+  const double loss = TRY(Gradient(mine, scores));
+  double weight = 0;
+  for (std::size_t r = 0; r < mine.rows; ++r) weight += mine.weight(r);
+  TRY(At("step.computed"));
+  const auto computed = world_.clock.Now();
+  Copy::Telling telling{.by_name = estate_.keeps};
+  for (const std::uint64_t had : share.had) telling.had.push_back(had > share.clock);
+  std::vector<Copy::Letters> told_now = {copy.Push(Head(share.clock, weight), digest, telling)};
+  KeepPushes(share, share.clock, told_now[0]);
+  ++share.clock;
+  if (ticketed_) {
+    tickets_.pop_front();
+    told_now.push_back({server::Writer(server::Ticket{}).Take()});
+  }
+  // What does not depend on the next rows is asked for at once, and comes while they are read.
+  if (dense && own) told_now.push_back(copy.Ask({}, share.clock));
+  if (estate_.keeps) told_now.push_back(AskAboutKept(share));
+  TRY(SendAll(Bundle(worker, std::move(told_now))));
+  TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
+  TRY(At("step.exchanged"));
+  const auto told = world_.clock.Now();
+  const double waited = std::min(std::exchange(waited_, 0), base::Seconds(asked - begun));
+  times_.wait += waited;
+  times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
+  times_.compute += base::Seconds(computed - asked);
+  return loss;
+}
+
+PushHead Server::Head(std::uint64_t clock, double weight) const {
+  const Due& order = last_order();
+  return {.clock = clock,
+          .weight = weight,
+          .progress = progress_,
+          .notice = {order.number, order.clock, static_cast<std::uint64_t>(order.order)}};
+}
+
+std::vector<std::byte> Server::DigestOf(const data::Batch& mine) {
+  digest_.width = mine.sparse() ? 0 : mine.width;
+  digest_.ClearRows();
+  model::Digest(world_.model, world_.parameters, mine, world_.optimizer, digest_);
+  return digest_.size() == 0 ? std::vector<std::byte>() : PackRows(digest_);
+}
+
+void Server::KeepPushes(Estate::Share& share, std::uint64_t clock, const Copy::Letters& letters) const {
+  if (!estate_.keeps) return;
+  for (std::size_t s = 0; s < letters.size(); ++s) share.kept[s].push_back({clock, letters[s]});
+}
+
+Copy::Letters Server::AskAboutKept(const Estate::Share& share) {
+  std::vector<bool> many;
+  for (const auto& kept : share.kept) many.push_back(kept.size() >= kMostKept);
+  return estate_.copy.AskHave(many);
+}
+
+Copy::Letters Server::Bundle(int worker, std::vector<Copy::Letters> all) {
+  Copy::Letters bundled(static_cast<std::size_t>(estate_.shards));
+  for (std::size_t s = 0; s < bundled.size(); ++s) {
+    std::vector<std::vector<std::byte>*> letters;
+    for (Copy::Letters& each : all)
+      if (s < each.size() && !each[s].empty()) letters.push_back(&each[s]);
+    for (const auto* letter : letters) expected_[s] += static_cast<Kind>((*letter)[0]) == Kind::kPush ? 0 : 1;
+    if (letters.empty()) continue;
+    if (letters.size() == 1 && !estate_.keeps) {
+      bundled[s] = std::move(*letters[0]);
+      continue;
     }
-    times_.exchange += base::Seconds(world_.clock.Now() - begun);
-    return {};
-  }
-
- protected:
-  Result<void> Begin() override {
-    began_ = true;
-    if (!serves()) return {};
-    const base::Lock lock(mutex_);
-    if (shard_ == nullptr)
-      shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale}, world_.model, world_.parameters,
-                               world_.optimizer, world_.memory));
-    return {};
-  }
-
-  Result<double> Work(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) override {
-    const model::Model& model = world_.model;
-    if (ticketed_ && tickets_.front() != pieces_++) return 0.0;  // it is another worker's
-    const auto begun = world_.clock.Now();
-    const std::vector<std::byte> digest = DigestOf(mine);
-    if (gradient_.buffer == nullptr || copy_.outstanding() == 0) TRY(SendAll(Bundle({copy_.Ask(mine, clock_)})));
-    TRY(AwaitAnswers());
-    const auto asked = world_.clock.Now();
-    if (model.observes(world_.parameters, world_.optimizer) == model::Model::Observes::kRows)
-      model.Observe(world_.parameters, piece, world_.optimizer);
-    gradient_.Clear();
-    workspace_.step = first_step_ + clock_;
-    double loss = 0, weight = 0;
-    const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows), width = model.scores();
-    for (std::size_t part = 0; part < parts; ++part) {
-      const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
-      TRY(model.Reserve(last - first, workspace_));
-      loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, gradient_,
-                                    scores.subspan(first * width, (last - first) * width));
+    Writer writer(BundleHead{.shard = static_cast<std::uint16_t>(s),
+                             .worker = static_cast<std::uint16_t>(worker),
+                             .letters = letters.size()});
+    for (const auto* letter : letters) {
+      const std::uint64_t size = letter->size();
+      writer.Put(&size, sizeof size);
+      writer.Put(letter->data(), size);
     }
-    for (std::size_t r = 0; r < mine.rows; ++r) weight += mine.weight(r);
-    const auto computed = world_.clock.Now();
-    std::vector<Copy::Letters> told_now = {copy_.Push(Head(weight), digest)};
-    ++clock_;
-    if (ticketed_) {
-      tickets_.pop_front();
-      told_now.push_back({server::Writer(server::Ticket{}).Take()});
-    }
-    // What does not depend on the next rows is asked for at once, and comes while they are read.
-    if (gradient_.buffer != nullptr) told_now.push_back(copy_.Ask({}, clock_));
-    TRY(SendAll(Bundle(std::move(told_now))));
-    TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(servers_)));
-    const auto told = world_.clock.Now();
-    const double waited = std::min(std::exchange(waited_, 0), base::Seconds(asked - begun));
-    times_.wait += waited;
-    times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
-    times_.compute += base::Seconds(computed - asked);
-    return loss;
+    bundled[s] = writer.Take();
   }
+  return bundled;
+}
 
-  // Of an answer by this member itself.
-  Result<void> OnLetter(int from, std::span<const std::byte> bytes) override {
-    if (from != rank()) return server::Reader::Damaged();
-    return Take(ServerAt(from), bytes);
+Result<void> Server::SendAll(Copy::Letters letters_by_shard) {
+  for (std::size_t s = 0; s < letters_by_shard.size(); ++s) {
+    auto& bytes = letters_by_shard[s];
+    const int to = HostOf(static_cast<int>(s));
+    if (!bytes.empty()) TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes)));
   }
+  return {};
+}
 
-  Result<bool> Serve(int from, std::span<const std::byte> bytes) override {
-    const auto kind = static_cast<Kind>(bytes[0]);
-    if (kind < Kind::kPush || kind > Kind::kBundle || kind == Kind::kAnswer) return false;
-    TRY(Handle(from, bytes));
-    return true;
-  }
-
-  std::uint64_t clock() const override { return clock_; }
-  // Nobody can be further than this before it has read something that was pushed after the order, and so knows of it. Who
-  // has come to the end of rows that all have is as far as the others will come.
-  std::uint64_t meeting() const override {
-    if (!synchrony_.bounded() || (dry() && !options_.whole)) return 0;
-    return dry() ? clock_ : clock_ + synchrony_.staleness + 2;
-  }
-  // Tells what was held back, and that there is no more to come: nobody waits for this worker any more.
-  Result<void> Rest() override {
-    if (std::exchange(away_, true) || !has_rows()) return {};
-    if (auto rest = copy_.PushRest(Head(1)); !rest.empty()) {
-      TRY(SendAll(Bundle({std::move(rest)})));
-      ++clock_;
-    }
-    TRY(SendAll(Bundle({copy_.Away()})));
-    return AwaitAnswers();
-  }
-  Result<void> Leave() override { return Barrier(); }
-  void EpochEnded() override {
-    const auto workers = static_cast<std::uint64_t>(workers_);
-    pieces_ = 0;
-    tickets_ = {static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(rank()) + workers};
-    const base::Lock lock(mutex_);
-    next_ticket_ = 2 * workers;
-  }
-
- private:
-  static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
-  struct Sent {
-    std::vector<std::byte> bytes;
-    fabric::Transfer transfer;
-  };
-  struct Agreement {
-    bool anybody = false;  // has begun since all met
-    std::uint64_t clock = 0, step = 0;
-    std::vector<bool> dry;            // by rank
-    std::vector<std::uint64_t> rows;  // by block
-  };
-
-  static std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
-    std::vector<optimize::Block> blocks;
-    for (std::size_t b = 0; b < parameters.blocks(); ++b) blocks.push_back(parameters.block(b));
-    return blocks;
-  }
-  int RankOf(int server) const { return size() - servers_ + server; }
-  int ServerAt(int rank) const { return rank - (size() - servers_); }
-  bool serves() const { return ServerAt(rank()) >= 0; }
-
-  server::PushHead Head(double weight) const {
-    const Due& order = last_order();
-    return {.clock = clock_,
-            .weight = weight,
-            .progress = progress_,
-            .notice = {order.number, order.clock, static_cast<std::uint64_t>(order.order)}};
-  }
-  void SetProgress(double progress) override { progress_ = progress; }
-
-  std::vector<std::byte> DigestOf(const data::Batch& mine) {
-    digest_.width = mine.sparse() ? 0 : mine.width;
-    digest_.ClearRows();
-    model::Digest(world_.model, world_.parameters, mine, world_.optimizer, digest_);
-    return digest_.size() == 0 ? std::vector<std::byte>() : PackRows(digest_);
-  }
-
-  // What goes to one server goes as one letter.
-  Copy::Letters Bundle(std::vector<Copy::Letters> all) {
-    Copy::Letters bundled(static_cast<std::size_t>(servers_));
-    for (std::size_t s = 0; s < bundled.size(); ++s) {
-      std::vector<std::vector<std::byte>*> letters;
-      for (Copy::Letters& each : all)
-        if (s < each.size() && !each[s].empty()) letters.push_back(&each[s]);
-      for (const auto* letter : letters) expected_[s] += static_cast<Kind>((*letter)[0]) == Kind::kPush ? 0 : 1;
-      if (letters.empty()) continue;
-      if (letters.size() == 1) {
-        bundled[s] = std::move(*letters[0]);
-        continue;
+Result<void> Server::GoOn() {
+  estate_.copy.Forget();
+  TRY(Open());
+  for (auto& [worker, share] : estate_.shares)
+    for (std::size_t s = 0; s < share.kept.size(); ++s)
+      for (const Estate::Kept& kept : share.kept[s]) {
+        Copy::Letters letters(share.kept.size());
+        letters[s] = kept.letter;
+        const Notice none;  // what was ordered before is not any more, unless somebody has followed it
+        std::memcpy(letters[s].data() + offsetof(PushHead, notice), &none, sizeof none);
+        TRY(SendAll(Bundle(worker, {std::move(letters)})));
       }
-      server::Writer writer(server::BundleHead{.letters = letters.size()});
-      for (const auto* letter : letters) {
-        const std::uint64_t size = letter->size();
-        writer.Put(&size, sizeof size);
-        writer.Put(letter->data(), size);
-      }
-      bundled[s] = writer.Take();
-    }
-    return bundled;
-  }
+  return {};
+}
 
-  // Letters whose answers are expected already.
-  Result<void> SendAll(Copy::Letters letters_by_server) {
-    for (std::size_t s = 0; s < letters_by_server.size(); ++s) {
-      auto& bytes = letters_by_server[s];
-      const int to = RankOf(static_cast<int>(s));
-      if (!bytes.empty()) TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes)));
-    }
-    return {};
-  }
+// Of an answer by this member itself.
+Result<void> Server::OnLetter(int from, std::span<const std::byte> bytes) {
+  if (from != rank()) return Reader::Damaged();
+  return Take(bytes);
+}
 
-  // On the fabric's own thread, or from this member to itself.
-  Result<void> Handle(int from, std::span<const std::byte> bytes) {
-    fabric::Fabric& fabric = world_.collectives.fabric();
-    const base::Lock lock(mutex_);
-    if (shard_ == nullptr) return server::Reader::Damaged();
-    Shard::Answers answers;
-    if (static_cast<Kind>(bytes[0]) != Kind::kBundle) {
-      TRY(Answer(from, bytes, answers));
-    } else {
-      server::Reader reader(bytes);
-      const auto head = TRY(reader.Take<server::BundleHead>());
+Result<bool> Server::Serve(int from, std::span<const std::byte> bytes) {
+  const auto kind = static_cast<Kind>(bytes[0]);
+  if (kind < Kind::kPush || kind > Kind::kHave || kind == Kind::kAnswer) return false;
+  TRY(Handle(from, bytes));
+  return true;
+}
+
+Result<void> Server::Handle(int from, std::span<const std::byte> bytes) {
+  const base::Lock lock(mutex_);
+  Reader reader(bytes);
+  switch (static_cast<Kind>(bytes[0])) {
+    case Kind::kBundle: {
+      const auto head = TRY(reader.Take<BundleHead>());
+      const int shard = estate_.keeps ? head.shard : rank() - (size() - estate_.shards);
+      const int worker = estate_.keeps ? head.worker : from;
       for (std::uint64_t i = 0; i < head.letters; ++i)
-        TRY(Answer(from, TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>()))), answers));
+        TRY(TakeIn(shard, worker, TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>()))), true));
+      break;
     }
-    for (Shard::Answer& answer : answers) {
-      if (answer.to == rank()) {
-        letters().SendToSelf(std::move(answer.bytes));
-        continue;
+    case Kind::kForward: {
+      const auto head = TRY(reader.Take<ForwardHead>());
+      const auto holding = estate_.holdings.find(head.shard);
+      if (holding == estate_.holdings.end() || head.number != holding->second.letters + 1) return Reader::Damaged();
+      TRY(TakeIn(head.shard, head.worker, bytes.subspan(sizeof head), false));
+      break;
+    }
+    case Kind::kHave: {
+      const auto head = TRY(reader.Take<HaveHead>());
+      TRY(Release(head.shard, head.number));
+      break;
+    }
+    default:
+      TRY(TakeIn(rank() - (size() - estate_.shards), from, bytes, true));
+  }
+  while (!sent_.empty() && world_.collectives.fabric().Done(sent_.front().transfer)) {
+    TRY(world_.collectives.fabric().Wait(sent_.front().transfer));
+    sent_.pop_front();
+  }
+  return {};
+}
+
+Result<void> Server::TakeIn(int shard, int worker, std::span<const std::byte> letter, bool first) {
+  const auto found = estate_.holdings.find(shard);
+  if (found == estate_.holdings.end() || found->second.shard == nullptr || first != Answers(shard) || letter.empty() ||
+      worker >= estate_.workers)
+    return Reader::Damaged();
+  if (static_cast<Kind>(letter[0]) == Kind::kTicket)
+    return Answer({worker, Writer(Ticket{.piece = next_ticket_++}).Take()});
+  Estate::Holding& holding = found->second;
+  auto answers = TRY(holding.shard->On(worker, letter, world_.clock.Now()));
+  ++holding.letters;
+  const std::vector<int>& chain = estate_.chains[static_cast<std::size_t>(shard)];
+  const auto here = std::find(chain.begin(), chain.end(), rank());
+  CHECK(here != chain.end());
+  if (here + 1 != chain.end()) {
+    Writer writer(ForwardHead{.shard = static_cast<std::uint16_t>(shard),
+                              .worker = static_cast<std::uint16_t>(worker),
+                              .number = holding.letters});
+    writer.Put(letter.data(), letter.size());
+    TRY(Write(*(here + 1), letters().tag(), writer.Take()));
+  } else if (!first) {
+    TRY(Write(chain.front(), letters().tag(),
+              Writer(HaveHead{.shard = static_cast<std::uint16_t>(shard), .number = holding.letters}).Take()));
+  }
+  for (Shard::Answer& answer : answers) {
+    if (chain.size() == 1)
+      TRY(Answer(std::move(answer)));
+    else
+      withheld_.push_back({shard, holding.letters, std::move(answer)});
+  }
+  return {};
+}
+
+Result<void> Server::Release(int shard, std::uint64_t up_to) {
+  std::deque<Withheld> rest;
+  for (Withheld& each : withheld_) {
+    if (each.shard == shard && each.letter <= up_to)
+      TRY(Answer(std::move(each.answer)));
+    else
+      rest.push_back(std::move(each));
+  }
+  withheld_ = std::move(rest);
+  return {};
+}
+
+Result<void> Server::Answer(Shard::Answer answer) {
+  const int to = estate_.worker_at[static_cast<std::size_t>(answer.to)];
+  if (to != rank()) return Write(to, answer_tag_, std::move(answer.bytes));
+  letters().SendToSelf(std::move(answer.bytes));
+  return {};
+}
+
+Result<void> Server::Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) {
+  Sent& sent = sent_.emplace_back(Sent{std::move(bytes), {}});
+  sent.transfer = TRY(world_.collectives.fabric().StartSend(to, tag, sent.bytes));
+  return {};
+}
+
+Result<void> Server::Take(std::span<const std::byte> bytes) {
+  if (!bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket) {
+    --expected_[0];
+    tickets_.push_back(TRY(Reader(bytes).Take<Ticket>()).piece);
+    return {};
+  }
+  const std::size_t shard = TRY(Reader(bytes).Take<AnswerHead>()).shard;
+  if (shard >= expected_.size()) return Reader::Damaged();
+  --expected_[shard];
+  const AnswerHead head = TRY(estate_.copy.Take(static_cast<int>(shard), bytes));
+  waited_ = std::max(waited_, head.waited);
+  Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
+  if (!estate_.keeps) return {};
+  estate_.Forget(shard, head.clock);
+  auto& kept = estate_.shares[head.worker].kept[shard];
+  while (!kept.empty() && kept.front().clock < head.have) kept.pop_front();
+  return {};
+}
+
+Result<void> Server::AwaitAnswers() {
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  std::vector<fabric::Transfer> coming;
+  for (int s = 0; s < estate_.shards; ++s)
+    for (int i = 0; !Answers(s) && i < expected_[static_cast<std::size_t>(s)]; ++i)
+      coming.push_back(TRY(fabric.StartBorrow(HostOf(s), answer_tag_)));
+  for (const fabric::Transfer transfer : coming) {
+    const fabric::Arrived arrived = TRY(fabric.Wait(transfer, Letterbox::kPatience));
+    const auto taken = Take(arrived.view);
+    fabric.Release(transfer);
+    TRY(taken);
+  }
+  for (int s = 0; s < estate_.shards; ++s)
+    while (Answers(s) && expected_[static_cast<std::size_t>(s)] > 0) TRY(AwaitLetter());
+  return {};
+}
+
+std::uint64_t Server::furthest() const {
+  std::uint64_t furthest = estate_.clock();
+  for (const auto& [worker, share] : estate_.shares) furthest = std::max(furthest, share.clock);
+  return furthest;
+}
+
+std::uint64_t Server::meeting() const {
+  if (!synchrony_.bounded() || (dry() && !options_.whole)) return 0;
+  return dry() ? clock() : clock() + synchrony_.staleness + 2;
+}
+
+Result<void> Server::Rest() {
+  TRY(CatchUp());
+  if (std::exchange(away_, true) || !has_rows()) return {};
+  for (auto& [worker, share] : estate_.shares) {
+    if (worker == estate_.number) {
+      if (auto rest = estate_.copy.PushRest(Head(share.clock, 1)); !rest.empty()) {
+        KeepPushes(share, share.clock, rest);
+        TRY(SendAll(Bundle(worker, {std::move(rest)})));
+        ++share.clock;
       }
-      Sent& sent = answers_.emplace_back(Sent{std::move(answer.bytes), {}});
-      sent.transfer = TRY(fabric.StartSend(answer.to, answer_tag_, sent.bytes));
     }
-    while (!answers_.empty() && fabric.Done(answers_.front().transfer)) {
-      TRY(fabric.Wait(answers_.front().transfer));
-      answers_.pop_front();
-    }
-    return {};
+    TRY(SendAll(Bundle(worker, {estate_.copy.Away()})));
   }
+  return AwaitAnswers();
+}
 
-  Result<void> Answer(int from, std::span<const std::byte> letter, Shard::Answers& answers) REQUIRES(mutex_) {
-    if (!letter.empty() && static_cast<Kind>(letter[0]) == Kind::kTicket) {
-      answers.push_back({from, server::Writer(server::Ticket{.piece = next_ticket_++}).Take()});
-      return {};
-    }
-    for (Shard::Answer& answer : TRY(shard_->On(from, letter, world_.clock.Now())))
-      answers.push_back(std::move(answer));
-    return {};
-  }
+void Server::EpochEnded() {
+  const auto workers = static_cast<std::uint64_t>(estate_.workers);
+  passed_ = 0;
+  tickets_ = {static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(rank()) + workers};
+  const base::Lock lock(mutex_);
+  next_ticket_ = 2 * workers;
+}
 
-  Result<void> Take(int server, std::span<const std::byte> bytes) {
-    --expected_[static_cast<std::size_t>(server)];
-    if (!bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket) {
-      tickets_.push_back(TRY(server::Reader(bytes).Take<server::Ticket>()).piece);
-      return {};
-    }
-    const AnswerHead head = TRY(copy_.Take(server, bytes));
-    waited_ = std::max(waited_, head.waited);
-    Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
-    return {};
-  }
-
-  // To all that was asked.
-  Result<void> AwaitAnswers() {
-    fabric::Fabric& fabric = world_.collectives.fabric();
-    std::vector<std::pair<int, fabric::Transfer>> coming;
-    for (int s = 0; s < servers_; ++s)
-      for (int i = 0; RankOf(s) != rank() && i < expected_[static_cast<std::size_t>(s)]; ++i)
-        coming.emplace_back(s, TRY(fabric.StartBorrow(RankOf(s), answer_tag_)));
-    for (const auto& [from, transfer] : coming) {
-      const fabric::Arrived arrived = TRY(fabric.Wait(transfer, Letterbox::kPatience));
-      const auto taken = Take(from, arrived.view);
-      fabric.Release(transfer);
-      TRY(taken);
-    }
-    while (serves() && expected_[static_cast<std::size_t>(ServerAt(rank()))] > 0) TRY(AwaitLetter());
-    return {};
-  }
-
-  Result<Agreement> Agree() {
-    std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, clock_, world_.optimizer.step(), dry() ? 1u : 0u};
-    const std::size_t first = mine.size();
-    {
-      const base::Lock lock(mutex_);
-      if (shard_ != nullptr) mine[2] = std::max(mine[2], shard_->optimizer().step());
+Result<Server::Agreement> Server::Agree() {
+  std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, furthest(), world_.optimizer.step(), dry() ? 1u : 0u};
+  const std::size_t first = mine.size();
+  {
+    const base::Lock lock(mutex_);
+    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) mine.push_back(world_.parameters.rows(b));
+    for (const auto& [shard, holding] : estate_.holdings) {
+      if (holding.shard == nullptr) continue;
+      mine[2] = std::max(mine[2], holding.shard->optimizer().step());
       for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-        mine.push_back(std::max(world_.parameters.rows(b), shard_ == nullptr ? 0 : shard_->parameters().rows(b)));
+        mine[first + b] = std::max(mine[first + b], holding.shard->parameters().rows(b));
     }
-    Agreement agreed;
-    agreed.rows.resize(world_.parameters.blocks(), 0);
-    for (const auto& bytes : TRY(world_.collectives.Gather(std::as_bytes(std::span<const std::uint64_t>(mine))))) {
-      std::vector<std::uint64_t> told(mine.size());
-      if (bytes.size() != told.size() * sizeof told[0]) return server::Reader::Damaged();
-      std::memcpy(told.data(), bytes.data(), bytes.size());
-      agreed.anybody = agreed.anybody || told[0] != 0;
-      agreed.clock = std::max(agreed.clock, told[1]);
-      agreed.step = std::max(agreed.step, told[2]);
-      agreed.dry.push_back(told[3] != 0);
-      for (std::size_t b = 0; b < agreed.rows.size(); ++b) agreed.rows[b] = std::max(agreed.rows[b], told[first + b]);
-    }
-    return agreed;
   }
+  Agreement agreed;
+  agreed.rows.resize(world_.parameters.blocks(), 0);
+  for (const auto& bytes : TRY(world_.collectives.Gather(std::as_bytes(std::span<const std::uint64_t>(mine))))) {
+    std::vector<std::uint64_t> told(mine.size());
+    if (bytes.size() != told.size() * sizeof told[0]) return Reader::Damaged();
+    std::memcpy(told.data(), bytes.data(), bytes.size());
+    agreed.anybody = agreed.anybody || told[0] != 0;
+    agreed.clock = std::max(agreed.clock, told[1]);
+    agreed.step = std::max(agreed.step, told[2]);
+    agreed.dry.push_back(told[3] != 0);
+    for (std::size_t b = 0; b < agreed.rows.size(); ++b) agreed.rows[b] = std::max(agreed.rows[b], told[first + b]);
+  }
+  return agreed;
+}
 
-  // Everybody gets what all servers have: of each row the sum of what its server has and of nothing.
-  Result<void> ShareAll(const Agreement& agreed) {
-    TRY(world_.model.MakeRoom(world_.parameters, agreed.rows));
-    TRY(world_.optimizer.Follow(world_.parameters));
-    {
-      const base::Lock lock(mutex_);
-      for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) {
-        KeepOwn(b, world_.parameters, shard_ == nullptr ? nullptr : &shard_->parameters());
-        KeepOwn(b, world_.optimizer.state(), shard_ == nullptr ? nullptr : &shard_->optimizer().state());
-      }
-    }
+// Everybody gets what all servers have: of each row the sum of what its server has and of nothing.
+Result<void> Server::ShareAll(const Agreement& agreed) {
+  TRY(world_.model.MakeRoom(world_.parameters, agreed.rows));
+  TRY(world_.optimizer.Follow(world_.parameters));
+  {
+    const base::Lock lock(mutex_);
     for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-      for (optimize::Parameters* each : {&world_.parameters, &world_.optimizer.state()})
-        if (each->width(b) > 0 && each->rows(b) > 0) TRY(world_.collectives.AllReduce(each->Values(b)));
-    world_.optimizer.SetStep(agreed.step);
-    return {};
+      for (const bool state : {false, true}) KeepOwn(b, state);
   }
+  for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
+    for (optimize::Parameters* each : {&world_.parameters, &world_.optimizer.state()})
+      if (each->width(b) > 0 && each->rows(b) > 0) TRY(world_.collectives.AllReduce(each->Values(b)));
+  world_.optimizer.SetStep(agreed.step);
+  return {};
+}
 
-  void KeepOwn(std::size_t b, optimize::Parameters& all, const optimize::Parameters* own) {
-    const std::uint64_t width = all.width(b);
-    for (std::uint64_t first = 0; first < all.rows(b);) {
-      const Placement::Stretch stretch = placement_.StretchFrom(b, first, all.rows(b));
-      float* const values = all.Row(b, first);
-      if (serves() && stretch.server == ServerAt(rank())) {
-        const std::uint64_t last = std::min(stretch.last, own == nullptr ? 0 : own->rows(b));
-        if (last > first) std::copy_n(own->Row(b, first), (last - first) * width, values);
-      } else {
-        std::fill_n(values, (stretch.last - first) * width, 0.0f);
+void Server::KeepOwn(std::size_t b, bool state) {
+  optimize::Parameters& all = state ? world_.optimizer.state() : world_.parameters;
+  const std::uint64_t width = all.width(b);
+  for (std::uint64_t first = 0; first < all.rows(b);) {
+    const Placement::Stretch stretch = estate_.placement.StretchFrom(b, first, all.rows(b));
+    float* const values = all.Row(b, first);
+    const auto held = Answers(stretch.server) ? estate_.holdings.find(stretch.server) : estate_.holdings.end();
+    if (held != estate_.holdings.end()) {
+      // Where nobody has pushed anything, there is no shard yet, and all have the same.
+      if (const Shard* const shard = held->second.shard.get(); shard != nullptr) {
+        const optimize::Parameters& own = state ? shard->optimizer().state() : shard->parameters();
+        const std::uint64_t last = std::min(stretch.last, own.rows(b));
+        if (last > first) std::copy_n(own.Row(b, first), (last - first) * width, values);
       }
-      first = stretch.last;
+    } else {
+      std::fill_n(values, (stretch.last - first) * width, 0.0f);
     }
+    first = stretch.last;
   }
+}
 
-  const Synchrony synchrony_;
-  const int servers_, workers_;  // the last ranks serve, the first ones work; all do both where nothing was said
-  const fabric::Tag answer_tag_;
-  optimize::Gradient gradient_;
-  Placement placement_;
-  Copy copy_;
-  model::Workspace workspace_;
-  data::Rows digest_;
-  std::vector<int> expected_;  // answers, by server
-  const std::uint64_t first_step_;
-  std::uint64_t clock_ = 0;
-  double progress_ = 0, waited_ = 0;
-  bool began_ = false, away_ = false;
-
-  bool ticketed_ = false;
-  std::uint64_t pieces_ = 0;           // of this epoch that this worker has come past
-  std::deque<std::uint64_t> tickets_;  // those it is to learn from next, ascending
-  mutable std::vector<std::int64_t> saved_;
-
-  mutable base::Mutex mutex_;
-  std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;  // of the first server
-  std::unique_ptr<Shard> shard_ GUARDED_BY(mutex_);
-  std::deque<Sent> answers_ GUARDED_BY(mutex_);  // on their way
-};
-
-}  // namespace
-
-Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::World& world) {
+Result<void> Server::Check(const StrategyOptions& options, const World& world) {
   const auto not_with = [](const std::string& what) {
     return Error{Code::kInvalid, Str(Option("strategy"), " server does not go with ", what)};
   };
@@ -444,8 +553,13 @@ Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::W
                                      synchrony.ToText(), " allows; give at most ", synchrony.MostFetchEvery())};
   if (world.parameters.blocks() > 0 && base::IsHollow(world.parameters.Row(0, 0)))
     return not_with("a simulation of times alone");
-  auto gradient = TRY(world.model.NewGradient(world.memory));
-  return StrategyPtr(std::make_unique<Server>(options, world, synchrony, std::move(gradient)));
+  return {};
+}
+
+}  // namespace server
+
+Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::World& world) {
+  return StrategyPtr(TRY(server::Server::Make(options, world)));
 }
 
 }  // namespace freshet::strategy

@@ -1,7 +1,9 @@
 #include "strategy/server/shard.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "strategy/packed_rows.h"
@@ -44,14 +46,22 @@ Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, 
     case Kind::kAnswer:
     case Kind::kTicket:
     case Kind::kBundle:
+    case Kind::kForward:
+    case Kind::kHave:
       break;
     case Kind::kAway: {
       const auto head = TRY(Reader(letter).Take<AwayHead>());
       workers_[static_cast<std::size_t>(worker)].away = true;
       Answers answers;
       TRY(Advance(now, answers));
-      const AnswerHead answer{.request = head.request, .clock = clock_, .version = version_, .notice = notice_};
-      answers.push_back({worker, Writer(answer).Take()});
+      const AnswerHead answer{.shard = options_.number,
+                              .worker = static_cast<std::uint16_t>(worker),
+                              .request = head.request,
+                              .have = Applied(workers_[static_cast<std::size_t>(worker)]),
+                              .clock = clock_,
+                              .version = version_,
+                              .notice = notice_};
+      if (answers_) answers.push_back({worker, Writer(answer).Take()});
       return answers;
     }
   }
@@ -99,8 +109,9 @@ Result<Shard::Answers> Shard::OnPull(int worker, std::span<const std::byte> lett
     (*asked)[parcel.block].assign(rows.begin(), rows.end());
   }
   workers_[static_cast<std::size_t>(worker)].asked = std::move(asked);
-  parked_.push_back({worker, head.needs, now, {letter.begin(), letter.end()}});
   Answers answers;
+  if (!answers_) return answers;
+  parked_.push_back({worker, head.needs, now, {letter.begin(), letter.end()}});
   TRY(Advance(now, answers));
   return answers;
 }
@@ -161,10 +172,104 @@ void Shard::Return(std::uint64_t clock, const std::vector<bool>& away) {
     workers_[w] = {.clock = clock, .away = away[w], .asked = std::move(workers_[w].asked)};
 }
 
+std::uint64_t Shard::Applied(const Standing& standing) const {
+  return options_.synchrony.bulk() ? std::min(standing.clock, clock_) : standing.clock;
+}
+
+std::vector<std::uint64_t> Shard::Applied() const {
+  std::vector<std::uint64_t> applied;
+  for (const Standing& each : workers_) applied.push_back(Applied(each));
+  return applied;
+}
+
+// Who is away may have been so behind a push that is forgotten.
+void Shard::Retreat() {
+  parked_.clear();
+  pending_.clear();
+  digests_.clear();
+  for (const Stretch& stretch : stretches_) {
+    optimize::BlockGradient& block = gradient_.blocks[stretch.block];
+    std::fill_n(block.memory().data() + stretch.first * block.width(), (stretch.last - stretch.first) * block.width(),
+                0.0f);
+  }
+  stretches_.clear();
+  gradient_.Clear();
+  next_ = added_ = 0;
+  notice_ = {};
+  for (Standing& each : workers_) each = {.clock = Applied(each), .away = false, .asked = nullptr};
+}
+
+namespace {
+
+template <class Visit>
+void EachOwnStretch(const optimize::Parameters& parameters, Placement& placement, int shard, const Visit& visit) {
+  for (std::size_t b = 0; b < parameters.blocks(); ++b)
+    for (std::uint64_t first = 0; first < parameters.rows(b) && parameters.width(b) > 0;) {
+      const Placement::Stretch stretch = placement.StretchFrom(b, first, parameters.rows(b));
+      if (stretch.server == shard) visit(b, first, stretch.last);
+      first = stretch.last;
+    }
+}
+
+struct GivenHead {
+  std::uint64_t clock = 0, version = 0, step = 0;
+};
+
+}  // namespace
+
+std::string Shard::Give(Placement& placement, int shard) const {
+  std::string given;
+  const auto put = [&](const void* from, std::size_t bytes) { given.append(static_cast<const char*>(from), bytes); };
+  const GivenHead head{clock_, version_, optimizer_->step()};
+  put(&head, sizeof head);
+  for (const Standing& each : workers_) put(&each.clock, sizeof each.clock);
+  for (std::size_t b = 0; b < parameters_.blocks(); ++b) {
+    const std::uint64_t rows = parameters_.rows(b);
+    put(&rows, sizeof rows);
+  }
+  for (const optimize::Parameters* all : {&parameters_, &std::as_const(*optimizer_).state()})
+    EachOwnStretch(*all, placement, shard, [&](std::size_t b, std::uint64_t first, std::uint64_t last) {
+      for (std::uint64_t row = first; row < last; ++row) put(all->Row(b, row), all->width(b) * sizeof(float));
+    });
+  return given;
+}
+
+Result<void> Shard::Take(std::string_view given, Placement& placement, int shard) {
+  const auto take = [&](void* to, std::size_t bytes) {
+    if (given.size() < bytes) return false;
+    std::memcpy(to, given.data(), bytes);
+    given.remove_prefix(bytes);
+    return true;
+  };
+  GivenHead head;
+  if (!take(&head, sizeof head)) return Reader::Damaged();
+  Retreat();
+  clock_ = head.clock;
+  version_ = head.version;
+  for (Standing& each : workers_)
+    if (!take(&each.clock, sizeof each.clock)) return Reader::Damaged();
+  std::vector<std::uint64_t> rows(parameters_.blocks());
+  if (!take(rows.data(), rows.size() * sizeof rows[0])) return Reader::Damaged();
+  TRY(model_.MakeRoom(parameters_, rows));
+  TRY(optimizer_->Follow(parameters_));
+  optimizer_->SetStep(head.step);
+  bool whole = true;
+  for (optimize::Parameters* all : {&parameters_, &optimizer_->state()})
+    EachOwnStretch(*all, placement, shard, [&](std::size_t b, std::uint64_t first, std::uint64_t last) {
+      for (std::uint64_t row = first; row < last && row < rows[b]; ++row)
+        whole = whole && take(all->Row(b, row), all->width(b) * sizeof(float));
+    });
+  if (!whole || !given.empty()) return Reader::Damaged();
+  return {};
+}
+
 Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   Reader reader(pull.letter);
   const auto head = TRY(reader.Take<PullHead>());
-  Writer writer(AnswerHead{.request = head.request,
+  Writer writer(AnswerHead{.shard = options_.number,
+                           .worker = static_cast<std::uint16_t>(pull.worker),
+                           .request = head.request,
+                           .have = Applied(workers_[static_cast<std::size_t>(pull.worker)]),
                            .clock = clock_,
                            .version = version_,
                            .waited = base::Seconds(now - pull.since),

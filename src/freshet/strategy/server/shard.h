@@ -9,6 +9,7 @@
 #include "data/rows.h"
 #include "model/model.h"
 #include "strategy/server/letters.h"
+#include "strategy/server/placement.h"
 #include "strategy/server/synchrony.h"
 
 namespace freshet::strategy::server {
@@ -33,6 +34,7 @@ class Shard {
   struct Options {
     Synchrony synchrony;
     int workers = 1;                 // that push and pull, by their ranks
+    std::uint16_t number = 0;        // of this shard, which stands in its answers
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
   };
   struct Answer {
@@ -48,6 +50,18 @@ class Shard {
 
   // A letter that begins with a Kind. Takes no notice of how its bytes lie in memory.
   Result<Answers> On(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
+
+  // Several members may have a shard, in a chain: letters that the first takes in are taken in by the others in the same
+  // order, and the first alone answers. It was made to.
+  void SetAnswers(bool answers) { answers_ = answers; }
+  // After a loss. Forgets what waits for letters that may not come: questions, pushes of a clock that is not complete, and
+  // what was ordered. Who asked, pushed or ordered does it again.
+  void Retreat();
+  // Of each worker, the updates that it need not push again after that.
+  std::vector<std::uint64_t> Applied() const;
+  // Everything that another member needs to have this shard as it is after Retreat, and back. Begun with the same.
+  std::string Give(Placement& placement, int shard) const;
+  Result<void> Take(std::string_view given, Placement& placement, int shard);
 
   // All workers are at this clock, and there again but for those that are said to be away; everything that was pushed
   // before has been applied.
@@ -85,6 +99,7 @@ class Shard {
   Result<void> Advance(base::Clock::Duration now, Answers& answers);
   Result<void> AddNext(std::span<const std::byte> letter, const Lists* asked);
   Result<bool> AddThoseInOrder();
+  std::uint64_t Applied(const Standing& standing) const;
   Result<Answer> Read(const Pull& pull, base::Clock::Duration now);
 
   // The update that is being made.
@@ -110,6 +125,7 @@ class Shard {
   optimize::Parameters parameters_;
   std::unique_ptr<optimize::Optimizer> optimizer_;
   model::Workspace workspace_;
+  bool answers_ = true;
 
   std::vector<Standing> workers_;
   std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates

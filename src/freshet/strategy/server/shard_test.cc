@@ -65,9 +65,9 @@ class Town {
     task_.optimizer.schedule.rate = 1;
     for (int s = 0; s < servers; ++s) {
       TestLearner start(task_);
-      shards_.push_back(
-          Shard::Make({synchrony_, workers, false}, *start.model, *start.parameters, *start.optimizer, memory_)
-              .value());
+      shards_.push_back(Shard::Make({.synchrony = synchrony_, .workers = workers}, *start.model, *start.parameters,
+                                    *start.optimizer, memory_)
+                            .value());
       models_.push_back(std::move(start.model));  // which a shard borrows
     }
     for (int w = 0; w < workers; ++w) workers_.push_back(std::make_unique<Worker>(*this));
@@ -224,8 +224,9 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
   digest.ClearRows();
   model::Digest(*start.model, *start.parameters, task.rows.batch(), *start.optimizer, digest);
   ASSERT_GT(digest.size(), 0u);  // the mean of ratings is learned by looking
-  const auto shard =
-      Shard::Make({Of("bsp"), 2, false}, *start.model, *start.parameters, *start.optimizer, start.memory).value();
+  const auto shard = Shard::Make({.synchrony = Of("bsp"), .workers = 2}, *start.model, *start.parameters,
+                                 *start.optimizer, start.memory)
+                         .value();
   const std::vector<float> before(shard->parameters().Values(0).begin(), shard->parameters().Values(0).end());
   const auto push = [&](int worker) {
     const std::vector<std::byte> packed = PackRows(digest);
@@ -248,7 +249,7 @@ TEST(Shard, RefusesLettersOfAnotherModelOrCutShort) {
   TestLearner start(task);
   const auto refused = [&](const std::vector<std::byte>& letter, int worker = 0) {
     const auto shard =
-        Shard::Make({Of("bap"), 1, false}, *start.model, *start.parameters, *start.optimizer, start.memory).value();
+        Shard::Make({.synchrony = Of("bap")}, *start.model, *start.parameters, *start.optimizer, start.memory).value();
     const auto answers = shard->On(worker, letter, {});
     return !answers.ok() && answers.error().code == Code::kCorrupt;
   };

@@ -1,0 +1,68 @@
+#include "strategy/server/estate.h"
+
+#include <algorithm>
+
+namespace freshet::strategy::server {
+namespace {
+
+std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
+  std::vector<optimize::Block> blocks;
+  for (std::size_t b = 0; b < parameters.blocks(); ++b) blocks.push_back(parameters.block(b));
+  return blocks;
+}
+
+}  // namespace
+
+Estate::Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
+               optimize::Gradient own_gradient, int own_rank, int size, bool keeps_all)
+    : keeps(keeps_all),
+      number(own_rank),
+      workers(options.servers == 0 ? size : size - options.servers),
+      shards(options.servers == 0 ? size : options.servers),
+      gradient(std::move(own_gradient)),
+      placement(Blocks(learner.parameters), shards, {.alike = !learner.model.Supervised()}),
+      copy({synchrony, options.fetch_every, options.push_every}, learner.model, learner.parameters,
+           learner.optimizer.options().schedule.rate, placement, gradient),
+      complete_(static_cast<std::size_t>(shards), 0) {
+  for (int worker = 0; worker < workers; ++worker) worker_at.push_back(worker);
+  const int replicas = keeps ? std::min(options.replicas, size) : 1;
+  for (int shard = 0; shard < shards; ++shard) {
+    std::vector<int>& chain = chains.emplace_back();
+    for (int i = 0; i < replicas; ++i) chain.push_back((size - shards + shard + i) % size);
+    if (std::find(chain.begin(), chain.end(), own_rank) != chain.end()) holdings[shard] = {};
+  }
+  if (number < workers) shares[number].kept.resize(static_cast<std::size_t>(shards));
+}
+
+Result<void> Estate::MakeShards(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony) {
+  for (auto& [shard, holding] : holdings) {
+    if (holding.shard != nullptr) continue;
+    holding.shard = TRY(Shard::Make({.synchrony = synchrony,
+                                     .workers = workers,
+                                     .number = static_cast<std::uint16_t>(shard),
+                                     .slower_when_stale = options.slower_when_stale},
+                                    learner.model, learner.parameters, learner.optimizer, learner.memory));
+    holding.shard->Return(base, std::vector<bool>(static_cast<std::size_t>(workers), false));
+    holding.shard->SetAnswers(chains[static_cast<std::size_t>(shard)].front() == number);
+  }
+  return {};
+}
+
+bool Estate::HasShards() const {
+  return std::any_of(holdings.begin(), holdings.end(), [](const auto& each) { return each.second.shard != nullptr; });
+}
+
+void Estate::Keep(const data::Batch& piece) {
+  data::Rows& rows = passed.emplace_back();
+  rows.width = piece.sparse() ? 0 : piece.width;
+  rows.ClearRows();
+  for (std::size_t r = 0; r < piece.rows; ++r) rows.AppendRow(piece, r);
+}
+
+void Estate::Forget(std::size_t shard, std::uint64_t complete) {
+  complete_[shard] = std::max(complete_[shard], complete);
+  const std::uint64_t all = *std::min_element(complete_.begin(), complete_.end());
+  while (!passed.empty() && clock() - passed.size() < all) passed.pop_front();
+}
+
+}  // namespace freshet::strategy::server

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "data/rows.h"
+#include "strategy/server/copy.h"
+#include "strategy/server/placement.h"
+#include "strategy/server/shard.h"
+#include "strategy/strategy.h"
+
+namespace freshet::strategy::server {
+
+// What a member of a parameter server has from one time that all meet to the next, whoever is lost meanwhile: its copy of
+// the parameters, its shards, and for which workers it does the rows of an update. Workers and shards keep the numbers
+// they had when all met; which ranks stand for them changes with the group.
+//
+// Where losses are survived (`keeps`), a shard is with several members in a chain, pushes are kept until servers say that
+// they have them, and rows that somebody may have to learn from instead of another.
+//
+// Threads: one, but for the shards, which are the server's to guard.
+struct Estate {
+  Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
+         optimize::Gradient own_gradient, int own_rank, int size, bool keeps);
+  Estate(const Estate&) = delete;
+  Estate& operator=(const Estate&) = delete;
+
+  struct Kept {
+    std::uint64_t clock = 0;
+    std::vector<std::byte> letter;
+  };
+  // The rows of one worker's part of every update.
+  struct Share {
+    std::uint64_t clock = 0;              // its updates
+    std::vector<std::deque<Kept>> kept;   // pushes, by shard
+    std::vector<std::uint64_t> had = {};  // by shard: updates of who was lost, that it had
+  };
+  struct Holding {
+    std::unique_ptr<Shard> shard;
+    std::uint64_t letters = 0;  // that it has taken in
+  };
+
+  // Those that are held and not there yet begin with what the learner has.
+  Result<void> MakeShards(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony);
+  bool HasShards() const;
+  // Of all workers, when each has made so many updates: what they need not make again.
+  void Forget(std::size_t shard, std::uint64_t complete);
+  void Keep(const data::Batch& piece);
+
+  const bool keeps;
+  const int number;            // of this member, as a worker
+  const int workers, shards;   // the last ranks serve, the first ones work; all do both where nothing was said
+  std::vector<int> worker_at;  // rank, by worker
+  std::vector<std::vector<int>> chains;  // ranks, by shard; the first one answers
+
+  optimize::Gradient gradient;
+  Placement placement;
+  Copy copy;
+  std::map<int, Share> shares;      // by worker
+  std::map<int, Holding> holdings;  // by shard
+
+  std::uint64_t first_step = 0;   // of the optimizer, at clock 0
+  bool in_piece = false;          // in the midst of one
+  double own_loss = 0;            // of this member's rows of it, or of the last
+  std::uint64_t base = 0;         // the clock at which all met
+  std::deque<data::Rows> passed;  // pieces; those before clock() that may be needed again
+  std::uint64_t pieces = 0;       // that this member has come past
+  std::uint64_t clock() const { return base + pieces; }
+
+ private:
+  std::vector<std::uint64_t> complete_;  // by shard
+};
+
+}  // namespace freshet::strategy::server

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "strategy/own_pace.h"
+#include "strategy/server/estate.h"
+
+namespace freshet::strategy::server {
+
+// A member of a parameter server: the parameters lie in shards with some members, the servers; workers read the rows they
+// need, compute, and push what they would change, and servers make the updates (Li et al., "Scaling Distributed Machine
+// Learning with the Parameter Server"). How far workers may drift apart is the synchrony's to say. A member may be
+// worker and server at once, which is how it is where no number of servers is given.
+//
+// A server answers on the fabric's own thread, whatever its member does meanwhile. When all meet (Settle), every worker
+// tells the servers that it makes no more updates, every member gets every row, and all go on from one clock.
+//
+// Where nobody waits and all workers are handed all rows, a worker learns from the pieces it has tickets for, and gets the next
+// ticket when it has done one: who is slow does fewer. Tickets are numbers of pieces of an epoch; the first server gives them
+// out, each once, and everybody begins with two, so that one is always known.
+//
+// Where losses are survived (Estate::keeps) a shard is with a chain of members (van Renesse and Schneider, "Chain Replication
+// for Supporting High Throughput and Availability"): the first takes letters in and hands them on, and its answers leave
+// when the last has them. Rows are then shared out evenly; a worker that is gone is stood for by another, who makes the
+// updates that are missing from the rows it has kept. Servers that have them take no notice.
+//
+// Ownership: borrows the estate, which outlives it. Threads: as Strategy. Failure: the fabric's.
+class Server final : public OwnPace {
+ public:
+  static Result<void> Check(const StrategyOptions& options, const World& world);
+  // In a group that ends with its first loss.
+  static Result<std::unique_ptr<Server>> Make(const StrategyOptions& options, const World& world);
+  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate,
+         std::unique_ptr<Estate> own_estate = {});
+  ~Server() override;
+
+  bool has_rows() const override { return estate_.number < estate_.workers; }
+  int readers() const override { return estate_.workers; }
+  std::size_t piece() const override;
+  data::Batch Share(const data::Batch& piece) const override;
+  void SetShow(Show show) override { show_ = std::move(show); }
+
+  void Save(std::vector<data::Tensor>& tensors) const override;
+  Result<void> Load(const data::TensorFile& file) override;
+  Result<void> Settle() override;
+
+  // In another group, with what is left of the estate: tells again what may not have been heard.
+  Result<void> GoOn();
+  // Makes the updates that are missing of workers it stands for.
+  Result<void> CatchUp();
+  std::uint64_t settled_clock() const { return settled_clock_; }
+
+ protected:
+  Result<void> Begin() override;
+  Result<double> Work(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) override;
+  Result<void> OnLetter(int from, std::span<const std::byte> bytes) override;
+  Result<bool> Serve(int from, std::span<const std::byte> bytes) override;
+  std::uint64_t clock() const override { return estate_.clock(); }
+  std::uint64_t furthest() const override;
+  // Nobody can be further than this before it has read something that was pushed after the order, and so knows of it. Who
+  // has come to the end of rows that all have is as far as the others will come.
+  std::uint64_t meeting() const override;
+  bool gathers() const override { return estate_.keeps && !synchrony_.bounded(); }
+  // Tells what was held back, and that there is no more to come: nobody waits for this worker any more.
+  Result<void> Rest() override;
+  Result<void> Leave() override { return estate_.keeps ? Result<void>() : Barrier(); }
+  void EpochEnded() override;
+
+ private:
+  static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
+  static constexpr std::size_t kMostKept = 8;        // pushes to one server before it is asked whether it has them
+  struct Sent {
+    std::vector<std::byte> bytes;
+    fabric::Transfer transfer;
+  };
+  struct Withheld {  // until the last of the chain has that letter
+    int shard = 0;
+    std::uint64_t letter = 0;
+    Shard::Answer answer;
+  };
+  struct Agreement {
+    bool anybody = false;  // has begun since all met
+    std::uint64_t clock = 0, step = 0;
+    std::vector<bool> dry;            // by rank
+    std::vector<std::uint64_t> rows;  // by block
+  };
+
+  int HostOf(int shard) const { return estate_.chains[static_cast<std::size_t>(shard)].front(); }
+  bool Answers(int shard) const { return HostOf(shard) == rank(); }
+
+  Result<void> At(std::string_view place) const { return world_.at ? world_.at(place) : Result<void>(); }
+  // A worker's update, whose rows are `mine` of `piece`.
+  Result<double> WorkFor(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
+  Result<double> WorkForAnother(int worker, const data::Batch& piece);
+  PushHead Head(std::uint64_t clock, double weight) const;
+  void SetProgress(double progress) override { progress_ = progress; }
+  std::vector<std::byte> DigestOf(const data::Batch& mine);
+  Result<double> Gradient(const data::Batch& mine, std::span<float> scores);
+
+  void KeepPushes(Estate::Share& share, std::uint64_t clock, const Copy::Letters& letters) const;
+  Copy::Letters AskAboutKept(const Estate::Share& share);
+  // What goes to one shard goes as one letter.
+  Copy::Letters Bundle(int worker, std::vector<Copy::Letters> all);
+  // Letters whose answers are expected already.
+  Result<void> SendAll(Copy::Letters letters_by_shard);
+
+  // On the fabric's own thread, or from this member to itself.
+  Result<void> Handle(int from, std::span<const std::byte> bytes);
+  Result<void> TakeIn(int shard, int worker, std::span<const std::byte> letter, bool first) REQUIRES(mutex_);
+  Result<void> Forwarded(std::span<const std::byte> bytes) REQUIRES(mutex_);
+  Result<void> Release(int shard, std::uint64_t up_to) REQUIRES(mutex_);
+  Result<void> Answer(Shard::Answer answer) REQUIRES(mutex_);
+  Result<void> Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) REQUIRES(mutex_);
+
+  Result<void> Take(std::span<const std::byte> bytes);
+  // To all that was asked.
+  Result<void> AwaitAnswers();
+
+  void CheckLedger() const;
+  Result<Agreement> Agree();
+  Result<void> ShareAll(const Agreement& agreed);
+  void KeepOwn(std::size_t b, bool state);
+
+  const Synchrony synchrony_;
+  const std::unique_ptr<Estate> own_estate_;  // where nobody else has it
+  Estate& estate_;
+  const fabric::Tag answer_tag_;
+  model::Workspace workspace_;
+  data::Rows digest_;
+  std::vector<int> expected_;  // answers, by shard
+  Show show_;
+  std::vector<float> scores_of_others_;
+  std::uint64_t settled_clock_ = 0;
+  double progress_ = 0, waited_ = 0;
+  bool began_ = false, away_ = false;
+
+  bool ticketed_ = false;
+  std::uint64_t passed_ = 0;           // pieces of this epoch that this worker has come past, where it has tickets
+  std::deque<std::uint64_t> tickets_;  // those it is to learn from next, ascending
+  mutable std::vector<std::int64_t> saved_;
+
+  mutable base::Mutex mutex_;                         // also guards the estate's holdings
+  std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;  // of the first server
+  std::deque<Sent> sent_ GUARDED_BY(mutex_);          // on their way, from that thread
+  std::deque<Withheld> withheld_ GUARDED_BY(mutex_);
+};
+
+}  // namespace freshet::strategy::server
