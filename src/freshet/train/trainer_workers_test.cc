@@ -4,6 +4,8 @@
 
 #include "base/random.h"
 #include "fabric/threads/threads_testing.h"
+#include "model/network/description.h"
+#include "model/network/zoo.h"
 #include "train/bench_testing.h"
 
 namespace freshet::train {
@@ -163,6 +165,16 @@ TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
     plan.strategy.codec = codec;
     StopHereAndThere(2, plan, 4);
   }
+}
+
+// What is dropped goes by the number of updates.
+TEST_F(TrainerWorkersTest, WhoHaveServersGoOnAsIfTheyHadNeverStoppedWithANetworkThatDropsSome) {
+  Plan plan = Sea(200);
+  plan.model.kind = "network";
+  plan.model.features = 3;
+  plan.model.network = ToToml(model::network::MakeZoo("mlp", {3}, 1, {.hidden = 8, .dropout = 0.5}).value());
+  plan.strategy.kind = "server";
+  StopHereAndThere(2, plan, 4);
 }
 
 TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedThoughSomeHaveMadeMoreUpdates) {

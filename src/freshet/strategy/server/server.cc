@@ -69,6 +69,7 @@ class Server final : public OwnPace {
   }
 
   void Save(std::vector<data::Tensor>& tensors) const override {
+    tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&clock_, 1))});
     if (!ticketed_) return;
     saved_.assign(tickets_.begin(), tickets_.end());
     saved_.push_back(pieces_);
@@ -79,6 +80,10 @@ class Server final : public OwnPace {
     tensors.push_back({"server.tickets", data::DType::kI64, {saved_.size()}, std::as_bytes(std::span(saved_))});
   }
   Result<void> Load(const data::TensorFile& file) override {
+    const auto clock = TRY(file.Values<std::uint64_t>("server.clock"));
+    if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of a worker is damaged in the checkpoint"};
+    clock_ = clock[0];
+    copy_.Settled(clock_);
     if (!ticketed_) return {};
     const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
     if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
@@ -117,9 +122,10 @@ class Server final : public OwnPace {
     began_ = true;
     if (!serves()) return {};
     const base::Lock lock(mutex_);
-    if (shard_ == nullptr)
-      shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale}, world_.model, world_.parameters,
-                               world_.optimizer, world_.memory));
+    if (shard_ != nullptr) return {};
+    shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale}, world_.model, world_.parameters,
+                             world_.optimizer, world_.memory));
+    shard_->Return(clock_, std::vector<bool>(static_cast<std::size_t>(workers_), false));
     return {};
   }
 
