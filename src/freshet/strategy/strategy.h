@@ -70,7 +70,7 @@ struct StepTimes {
   double apply = 0;
   std::uint64_t steps = 0, rows = 0;
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
-  std::uint64_t bytes_dense = 0;                   // what the same exchange would send uncompressed, by a ring
+  std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.

@@ -177,6 +177,38 @@ TEST_F(TrainerWorkersTest, WhoHaveServersGoOnAsIfTheyHadNeverStoppedWithANetwork
   StopHereAndThere(2, plan, 4);
 }
 
+TEST_F(TrainerWorkersTest, WhoHaveServersGoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
+  for (const bool sparse : {false, true})
+    for (const std::string codec : {"int8", "1bit", "topk"}) {
+      Forget();
+      SCOPED_TRACE(Str(codec, sparse ? " of touched rows" : ""));
+      Plan plan = sparse ? Sparse(100) : Sea(200);
+      plan.strategy.kind = "server";
+      plan.strategy.codec = codec;
+      plan.strategy.top = 0.3;
+      plan.strategy.warm_start = 3;
+      StopHereAndThere(2, plan, 3);
+    }
+}
+
+TEST_F(TrainerWorkersTest, OfServersACodecIsForFeaturesThatOthersHaveNotMet) {
+  Plan plan = Sparse(300);
+  plan.strategy.kind = "server";
+  plan.strategy.whole = false;
+  const BenchOutcome plain = Together(3, plan);
+  ASSERT_TRUE(plain.ok()) << plain.error->text;
+  for (const std::string codec : {"fp16", "int8", "1bit", "topk"}) {
+    SCOPED_TRACE(codec);
+    Forget();
+    plan.strategy.codec = codec;
+    plan.strategy.top = 0.3;
+    const BenchOutcome encoded = Together(3, plan);
+    ASSERT_TRUE(encoded.ok()) << encoded.error->text;
+    EXPECT_EQ(encoded.report->rows, plain.report->rows);
+    EXPECT_NEAR(encoded.report->last_epoch.loss(), plain.report->last_epoch.loss(), 0.05);
+  }
+}
+
 TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedThoughSomeHaveMadeMoreUpdates) {
   for (const bool whole : {true, false}) {
     SCOPED_TRACE(whole ? "of all rows" : "of their own");

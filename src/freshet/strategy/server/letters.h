@@ -11,8 +11,8 @@
 namespace freshet::strategy::server {
 
 // What workers and servers write to each other: a head, then parcels, each of which names rows of one block and perhaps
-// brings their floats. All members are the same program on machines alike, so that heads are structs as they lie in
-// memory; everything begins at a multiple of eight bytes.
+// brings their floats, as they are or in a codec's form. All members are the same program on machines alike, so that
+// heads are structs as they lie in memory; everything begins at a multiple of eight bytes.
 
 // The first byte says what it is (OwnPace::kFirstOwn and above).
 enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle };
@@ -79,13 +79,18 @@ struct AnswerHead {
 };
 
 struct Parcel {
-  enum class Form : std::uint32_t {
+  enum class Form : std::uint16_t {
     kStretch,  // rows `first` to first + count - 1
     kRows,     // as many numbers of rows follow
     kSame,     // the rows of that block which this worker asked for the last time
   };
+  enum class Values : std::uint16_t {
+    kFloats,   // as they are
+    kEncoded,  // what the codec made of them, behind how many bytes that is
+  };
   std::uint32_t block = 0;
   Form form = Form::kStretch;
+  Values values = Values::kFloats;  // of a push
   std::uint64_t first = 0, count = 0;
 };
 

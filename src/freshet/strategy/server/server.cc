@@ -18,6 +18,7 @@
 #include "base/hollow.h"
 #include "base/option.h"
 #include "model/digest.h"
+#include "strategy/make_codec.h"
 #include "strategy/own_pace.h"
 #include "strategy/packed_rows.h"
 #include "strategy/server/copy.h"
@@ -35,16 +36,18 @@ using server::Synchrony;
 
 class Server final : public OwnPace {
  public:
-  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, optimize::Gradient gradient)
+  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, optimize::Gradient gradient,
+         std::unique_ptr<fabric::Codec> codec)
       : OwnPace(options, world),
         synchrony_(synchrony),
         servers_(options.servers == 0 ? size() : options.servers),
         workers_(options.servers == 0 ? size() : size() - options.servers),
         answer_tag_(world.collectives.NextTag()),
+        codec_(std::move(codec)),
         gradient_(std::move(gradient)),
         placement_(Blocks(world.parameters), servers_, {.alike = !world.model.Supervised()}),
-        copy_({synchrony, options.fetch_every, options.push_every}, world.model, world.parameters,
-              world.optimizer.options().schedule.rate, placement_, gradient_),
+        copy_({synchrony, options.fetch_every, options.push_every, codec_.get(), options.warm_start}, world.model,
+              world.parameters, world.optimizer.options().schedule.rate, placement_, gradient_),
         expected_(static_cast<std::size_t>(servers_), 0),
         first_step_(world.optimizer.step()) {
     workspace_.threads = options.threads;
@@ -54,6 +57,14 @@ class Server final : public OwnPace {
   ~Server() override {
     letters().End();
     for (const Sent& sent : answers_) (void)world_.collectives.fabric().Wait(sent.transfer, std::chrono::seconds(1));
+  }
+
+  StepTimes times() const override {
+    StepTimes times = OwnPace::times();
+    if (codec_ == nullptr) return times;
+    times.bytes_dense = times.bytes_sent + times.bytes_shared;
+    for (int s = 0; s < servers_; ++s) times.bytes_dense += RankOf(s) == rank() ? 0 : copy_.saved(s);
+    return times;
   }
 
   bool has_rows() const override { return rank() < workers_; }
@@ -70,6 +81,7 @@ class Server final : public OwnPace {
 
   void Save(std::vector<data::Tensor>& tensors) const override {
     tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&clock_, 1))});
+    copy_.Save(tensors);
     if (!ticketed_) return;
     saved_.assign(tickets_.begin(), tickets_.end());
     saved_.push_back(pieces_);
@@ -84,6 +96,7 @@ class Server final : public OwnPace {
     if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of a worker is damaged in the checkpoint"};
     clock_ = clock[0];
     copy_.Settled(clock_);
+    TRY(copy_.Load(file));
     if (!ticketed_) return {};
     const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
     if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
@@ -123,8 +136,8 @@ class Server final : public OwnPace {
     if (!serves()) return {};
     const base::Lock lock(mutex_);
     if (shard_ != nullptr) return {};
-    shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale}, world_.model, world_.parameters,
-                             world_.optimizer, world_.memory));
+    shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale, codec_.get()}, world_.model,
+                             world_.parameters, world_.optimizer, world_.memory));
     shard_->Return(clock_, std::vector<bool>(static_cast<std::size_t>(workers_), false));
     return {};
   }
@@ -408,6 +421,7 @@ class Server final : public OwnPace {
   const Synchrony synchrony_;
   const int servers_, workers_;  // the last ranks serve, the first ones work; all do both where nothing was said
   const fabric::Tag answer_tag_;
+  const std::unique_ptr<fabric::Codec> codec_;  // null: none
   optimize::Gradient gradient_;
   Placement placement_;
   Copy copy_;
@@ -441,7 +455,10 @@ Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::W
   if (options.servers < 0 || options.servers >= members)
     return Error{Code::kInvalid, Str(Option("servers"), " ", options.servers, " of ", members,
                                      " members leave no worker; give fewer, or 0: then each is both")};
-  if (options.codec != "none") return not_with(Option("codec"));
+  if (options.codec == "power") return not_with(Str(Option("codec"), " power, which is a way to make a sum"));
+  if (options.factors) return not_with(Option("layer-factors"));
+  std::unique_ptr<fabric::Codec> codec;
+  if (options.codec != "none") codec = TRY(MakeCodec(options));
   if (!world.model.Supervised() && !options.whole) return not_with("clusters of rows that not all workers have");
   if (synchrony.bulk() && options.push_every > 1)
     return not_with(Str(Option("push-every"), " and ", Option("synchrony"), " bsp; use ssp, asp or bap"));
@@ -451,7 +468,7 @@ Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::W
   if (world.parameters.blocks() > 0 && base::IsHollow(world.parameters.Row(0, 0)))
     return not_with("a simulation of times alone");
   auto gradient = TRY(world.model.NewGradient(world.memory));
-  return StrategyPtr(std::make_unique<Server>(options, world, synchrony, std::move(gradient)));
+  return StrategyPtr(std::make_unique<Server>(options, world, synchrony, std::move(gradient), std::move(codec)));
 }
 
 }  // namespace freshet::strategy

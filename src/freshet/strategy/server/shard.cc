@@ -195,6 +195,16 @@ Result<std::span<const std::uint32_t>> Shard::RowsOf(const Parcel& parcel, Reade
   return std::span<const std::uint32_t>((*asked)[parcel.block]);
 }
 
+Result<std::span<const float>> Shard::ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader) {
+  const std::uint64_t count = rows * parameters_.width(parcel.block);
+  if (parcel.values == Parcel::Values::kFloats) return reader.Numbers<float>(count);
+  if (options_.codec == nullptr) return Reader::Damaged();
+  const auto bytes = TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>())));
+  decoded_.resize(count);
+  TRY(options_.codec->Decode(bytes, decoded_, fabric::Codec::Onto::kReplace));
+  return std::span<const float>(decoded_);
+}
+
 Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
   if (rows <= parameters_.rows(b)) return {};
   std::vector<std::uint64_t> wanted(parameters_.blocks(), 0);
@@ -221,15 +231,14 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) return {};
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
-    AddRows(parcel.block, rows, TRY(reader.Numbers<float>(rows.size() * width)).data());
+    AddRows(parcel.block, rows, TRY(ValuesOf(parcel, rows.size(), reader)).data());
     return {};
   }
-  if (parcel.count > reader.left() / sizeof(float) / width) return Reader::Damaged();
-  const auto values = TRY(reader.Numbers<float>(parcel.count * width));
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
   if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
       parcel.count > parameters_.rows(parcel.block) - parcel.first)
     return Reader::Damaged();
+  const auto values = TRY(ValuesOf(parcel, parcel.count, reader));
   float* const sum = block.memory().data() + parcel.first * width;
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
   block.SetFull();
@@ -283,8 +292,7 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
     if (parcel.block >= parameters_.blocks() || parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) continue;
-    const std::uint64_t width = parameters_.width(parcel.block);
-    const auto values = TRY(reader.Numbers<float>(rows.size() * width));
+    const auto values = TRY(ValuesOf(parcel, rows.size(), reader));
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     ApplyRows(parcel.block, rows, values, factor);
   }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "data/rows.h"
+#include "fabric/codecs/codec.h"
 #include "model/model.h"
 #include "strategy/server/letters.h"
 #include "strategy/server/synchrony.h"
@@ -23,7 +24,7 @@ using Staleness = std::array<std::uint64_t, 64>;
 // Only the rows that it is asked for, or is brought gradients of, are its own. It begins with a copy of all there are, so that it
 // takes as much memory as the whole model did then; rows that are met later take some where they lie.
 //
-// Threads:   one at a time. Ownership: borrows the model, which outlives it; parameters and optimizer are its own.
+// Threads:   one at a time. Ownership: borrows model and codec, which outlive it; parameters and optimizer are its own.
 // Failure:   kCorrupt for a letter that cannot be one of this model; it is then of no use any more.
 // Invariants: a push is applied once (a repeated one changes nothing); when its clock is c, every push of clocks below c
 // of the workers that are there has been applied; a pull is answered with whole rows, when the clock it needs is
@@ -34,6 +35,7 @@ class Shard {
     Synchrony synchrony;
     int workers = 1;                 // that push and pull, by their ranks
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
+    const fabric::Codec* codec = nullptr;  // in whose form gradients may come; null: as they are
   };
   struct Answer {
     int to = 0;
@@ -103,6 +105,8 @@ class Shard {
 
   // Rows that a parcel names, given those that were asked for the last time.
   Result<std::span<const std::uint32_t>> RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const;
+  // As many floats as those rows have, as a parcel of a push brings them. Good until the next parcel.
+  Result<std::span<const float>> ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader);
   Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
 
   const Options options_;
@@ -128,7 +132,7 @@ class Shard {
   std::uint64_t stale_ = 0;
   Notice notice_;  // the last
   data::Rows seen_;
-  std::vector<float> scaled_;
+  std::vector<float> scaled_, decoded_;
   Staleness staleness_{};
 };
 

@@ -264,10 +264,47 @@ TEST(Shard, RefusesLettersOfAnotherModelOrCutShort) {
   Writer same(PushHead{.parcels = 1});
   same.Begin({.block = 0, .form = Parcel::Form::kSame, .first = 0, .count = 3});
   EXPECT_TRUE(refused(same.Take()));
+  Writer encoded(PushHead{.parcels = 1});  // though no codec was agreed on
+  encoded.Begin({.block = 1, .form = Parcel::Form::kRows, .values = Parcel::Values::kEncoded, .count = 1}, {{0}});
+  encoded.Put(std::array<std::uint64_t, 2>{2, 0}.data(), 16);
+  EXPECT_TRUE(refused(encoded.Take()));
   Writer early(PushHead{.clock = 3});
   EXPECT_TRUE(refused(early.Take()));  // whose clock leaves some out
   EXPECT_FALSE(refused(Writer(AwayHead{}).Take()));
   EXPECT_TRUE(refused(Writer(AwayHead{}).Take(), 1));  // of whom there is none
+}
+
+TEST(Shard, RefusesWhatNoCodecHasMade) {
+  const Task task = MakeTask("perceptron", 40, 1);
+  TestLearner start(task);
+  const std::uint64_t rows = start.parameters->rows(0), floats = rows * start.parameters->width(0);
+  for (const char* const synchrony : {"bsp", "bap"})
+    for (const std::string& name : fabric::Codec::Names()) {
+      const auto codec = fabric::Codec::Make(name).value();
+      const auto refused = [&](const Parcel& parcel, std::uint64_t length, std::size_t bytes) {
+        Writer writer(PushHead{.parcels = 1, .weight = 1});
+        writer.Begin(parcel);
+        writer.Put(&length, sizeof length);
+        writer.Put(std::vector<std::byte>(bytes, std::byte{0xff}).data(), bytes);
+        const auto shard = Shard::Make({Of(synchrony), 1, false, codec.get()}, *start.model, *start.parameters,
+                                       *start.optimizer, start.memory)
+                               .value();
+        const auto answers = shard->On(0, writer.Take(), {});
+        return !answers.ok() && answers.error().code == Code::kCorrupt;
+      };
+      const Parcel all{.values = Parcel::Values::kEncoded, .count = rows};
+      std::vector<std::byte> whole;
+      codec->Encode(std::vector<float>(floats, 1.0f), {}, whole);
+      EXPECT_TRUE(refused(all, whole.size(), whole.size() - 8)) << name;  // more than there is
+      EXPECT_TRUE(refused(all, UINT64_MAX, whole.size())) << name;
+      EXPECT_TRUE(refused(all, whole.size() / 2, whole.size())) << name;  // less than it takes
+      EXPECT_TRUE(refused(all, 0, 0)) << name;
+      Parcel more = all;
+      more.count = UINT64_MAX / 8;
+      EXPECT_TRUE(refused(more, whole.size(), whole.size())) << name;
+      more = {.values = Parcel::Values::kEncoded, .first = 1, .count = rows};
+      EXPECT_TRUE(refused(more, whole.size(), whole.size())) << name;
+    }
 }
 
 }  // namespace
