@@ -55,6 +55,21 @@ TEST(Placement, SpreadsRangesEvenlyAndMovesFewWhenThereIsOneServerMore) {
   EXPECT_NE(stretch.server, before.ServerOf(0, stretch.last));
 }
 
+TEST(Placement, SpreadsTheFewRangesOfASmallModelToo) {
+  const std::vector<optimize::Block> blocks = {{"weights", 0, 1, 1u << 26}, {"bias", 1, 1}};
+  for (int servers = 2; servers < 8; ++servers) {
+    SCOPED_TRACE(servers);
+    Placement placement(blocks, servers);
+    std::vector<int> count(static_cast<std::size_t>(servers), 0);
+    for (std::uint64_t range = 0; range < 64; ++range)
+      ++count[static_cast<std::size_t>(placement.ServerOf(0, range * placement.RangeRows(0)))];
+    for (const int each : count) EXPECT_NEAR(each, 64.0 / servers, 40.0 / servers + 3);
+    std::uint64_t rows = 0;
+    for (int server = 0; server < servers; ++server) rows += placement.RowsOf(server, 0, 1'000'000);
+    EXPECT_EQ(rows, 1'000'000u);
+  }
+}
+
 // Workers and shards with letters on their way between them, taken in whatever order a seed says: letters from one member to
 // another keep theirs, some come twice. A worker's gradient counts its updates: with plain SGD of rate 1, the bias of the
 // model is minus the sum of what was pushed and applied.
