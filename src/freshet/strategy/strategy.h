@@ -16,6 +16,7 @@
 #include "data/tensor_file.h"
 #include "fabric/collectives/collectives.h"
 #include "model/model.h"
+#include "strategy/server/report.h"
 
 namespace freshet::strategy {
 
@@ -196,6 +197,8 @@ class Strategy {
   // Where the time went. Time until the rows of the next step were there is told, since a strategy cannot see it.
   virtual StepTimes times() const { return {}; }
   virtual void CountRead(base::Clock::Duration time) { (void)time; }
+  // What a member of a parameter server has to tell of that.
+  virtual std::optional<server::Report> report() { return std::nullopt; }
   // Which sums go by which algorithm, when that was chosen by size; else "".
   virtual std::string algorithms() const { return ""; }
 

@@ -174,7 +174,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (job.keep_optimizer) sums = model::Sums::Of(parameters, *optimizer);
   std::vector<WorkerReport> workers;
   const auto gather = [&](fabric::Collectives& all) -> Result<void> {
-    workers = TRY(GatherWorkers(all, strategy->times()));
+    workers = TRY(GatherWorkers(all, *strategy));
     return {};
   };
   if (elastic != nullptr) TRY(elastic->Together(gather));

@@ -70,7 +70,8 @@ struct BundleHead {
 // From a server: the floats of the rows that were asked for, in their order.
 struct AnswerHead {
   Kind kind = Kind::kAnswer;
-  std::uint8_t unused[7] = {};
+  std::uint8_t unused[3] = {};
+  std::int32_t waited_for = -1;  // the worker by whose letter that clock became complete; -1: it was
   std::uint64_t request = 0;
   std::uint64_t clock = 0;    // all of what was pushed before it is in them
   std::uint64_t version = 0;  // updates of this server that are

@@ -23,6 +23,7 @@
 #include "strategy/packed_rows.h"
 #include "strategy/server/copy.h"
 #include "strategy/server/shard.h"
+#include "strategy/server/waits.h"
 
 namespace freshet::strategy {
 namespace {
@@ -49,7 +50,8 @@ class Server final : public OwnPace {
         copy_({synchrony, options.fetch_every, options.push_every, codec_.get(), options.warm_start}, world.model,
               world.parameters, world.optimizer.options().schedule.rate, placement_, gradient_),
         expected_(static_cast<std::size_t>(servers_), 0),
-        first_step_(world.optimizer.step()) {
+        first_step_(world.optimizer.step()),
+        waits_(size()) {
     workspace_.threads = options.threads;
     ticketed_ = options.whole && !synchrony_.bounded() && world.model.Supervised();
     EpochEnded();
@@ -65,6 +67,20 @@ class Server final : public OwnPace {
     times.bytes_dense = times.bytes_sent + times.bytes_shared;
     for (int s = 0; s < servers_; ++s) times.bytes_dense += RankOf(s) == rank() ? 0 : copy_.saved(s);
     return times;
+  }
+
+  std::optional<server::Report> report() override {
+    server::Report report{.waited_for = waits_.seconds()};
+    const base::Lock lock(mutex_);
+    if (shard_ == nullptr) return report;
+    report.updates = shard_->updates();
+    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) {
+      const std::uint64_t rows = world_.parameters.rows(b);
+      server::Report::Block& block = report.blocks.emplace_back(shard_->heat().Tell(b, rows));
+      block.name = world_.parameters.block(b).name;
+      block.held = placement_.RowsOf(ServerAt(rank()), b, rows);
+    }
+    return report;
   }
 
   bool has_rows() const override { return rank() < workers_; }
@@ -136,7 +152,9 @@ class Server final : public OwnPace {
     if (!serves()) return {};
     const base::Lock lock(mutex_);
     if (shard_ != nullptr) return {};
-    shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale, codec_.get()}, world_.model,
+    server::Heat::Options heat;
+    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) heat.range_rows.push_back(placement_.RangeRows(b));
+    shard_ = TRY(Shard::Make({synchrony_, workers_, options_.slower_when_stale, codec_.get(), heat}, world_.model,
                              world_.parameters, world_.optimizer, world_.memory));
     shard_->Return(clock_, std::vector<bool>(static_cast<std::size_t>(workers_), false));
     return {};
@@ -175,7 +193,7 @@ class Server final : public OwnPace {
     TRY(SendAll(Bundle(std::move(told_now))));
     TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(servers_)));
     const auto told = world_.clock.Now();
-    const double waited = std::min(std::exchange(waited_, 0), base::Seconds(asked - begun));
+    const double waited = waits_.EndStep(base::Seconds(asked - begun));
     times_.wait += waited;
     times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
     times_.compute += base::Seconds(computed - asked);
@@ -339,7 +357,7 @@ class Server final : public OwnPace {
       return {};
     }
     const AnswerHead head = TRY(copy_.Take(server, bytes));
-    waited_ = std::max(waited_, head.waited);
+    waits_.Took(head);
     Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
     return {};
   }
@@ -430,7 +448,8 @@ class Server final : public OwnPace {
   std::vector<int> expected_;  // answers, by server
   const std::uint64_t first_step_;
   std::uint64_t clock_ = 0;
-  double progress_ = 0, waited_ = 0;
+  double progress_ = 0;
+  server::Waits waits_;
   bool began_ = false, away_ = false;
 
   bool ticketed_ = false;

@@ -148,6 +148,45 @@ TEST(Server, WhatIsPushedTakesFewerBytes) {
   }
 }
 
+TEST(Server, ItsMembersTellWhatWentToAndFro) {
+  const Task task = MakeTask("perceptron", 400, 4);
+  for (const int servers : {0, 2}) {
+    SCOPED_TRACE(servers);
+    std::vector<server::Report> reports(4);
+    fabric::RunMembers(4, [&](fabric::Fabric& fabric) {
+      TestLearner learner(task);
+      fabric::Collectives collectives(fabric);
+      const auto strategy = Strategy::Make(By("bsp", servers), learner.World(collectives)).value();
+      std::vector<float> scores(24 * learner.model->scores());
+      const data::Batch piece = task.rows.batch().Slice(0, 24);
+      for (int step = 0; step < 10 && strategy->has_rows(); ++step)
+        ASSERT_TRUE(strategy->Step(piece, strategy->Share(piece), scores).ok());
+      ASSERT_TRUE(strategy->EndEpoch().ok());
+      reports[static_cast<std::size_t>(fabric.rank())] = strategy->report().value();
+    });
+    TestLearner learner(task);
+    const std::uint64_t workers = servers == 0 ? 4 : 2;
+    for (std::size_t b = 0; b < learner.parameters->blocks(); ++b) {
+      const std::uint64_t bytes = learner.parameters->rows(b) * learner.parameters->width(b) * sizeof(float);
+      std::uint64_t pulled = 0, pushed = 0, held = 0;
+      for (const server::Report& report : reports) {
+        if (report.blocks.empty()) continue;
+        pulled += report.blocks[b].pulled;
+        pushed += report.blocks[b].pushed;
+        held += report.blocks[b].held;
+        EXPECT_EQ(report.blocks[b].name, learner.parameters->block(b).name);
+      }
+      EXPECT_EQ(held, learner.parameters->rows(b));
+      EXPECT_EQ(pushed, 10 * workers * bytes);
+      EXPECT_EQ(pulled, 10 * workers * bytes);  // what is needed for the first step all have
+    }
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(reports[rank].blocks.empty(), servers == 2 && rank < 2);
+      EXPECT_EQ(reports[rank].updates, reports[rank].blocks.empty() ? 0u : 10u);
+    }
+  }
+}
+
 TEST(Server, RefusesWhatIsMadeForSums) {
   const Task task = MakeTask("perceptron", 40, 1);
   fabric::RunMembers(2, [&](fabric::Fabric& fabric) {

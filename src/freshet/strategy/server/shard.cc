@@ -28,7 +28,8 @@ Shard::Shard(const Options& options, const model::Model& model, optimize::Parame
       parameters_(std::move(parameters)),
       optimizer_(std::move(optimizer)),
       workers_(static_cast<std::size_t>(options.workers)),
-      gradient_(std::move(gradient)) {}
+      gradient_(std::move(gradient)),
+      heat_(options.heat, parameters_.blocks()) {}
 
 Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, base::Clock::Duration now) {
   if (letter.empty() || worker < 0 || worker >= options_.workers) return Reader::Damaged();
@@ -36,6 +37,7 @@ Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, 
     const std::vector<std::byte> copy(letter.begin(), letter.end());
     return On(worker, copy, now);
   }
+  writer_ = worker;
   switch (static_cast<Kind>(letter[0])) {
     case Kind::kPush:
       return OnPush(worker, letter, now);
@@ -164,7 +166,8 @@ void Shard::Return(std::uint64_t clock, const std::vector<bool>& away) {
 Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   Reader reader(pull.letter);
   const auto head = TRY(reader.Take<PullHead>());
-  Writer writer(AnswerHead{.request = head.request,
+  Writer writer(AnswerHead{.waited_for = writer_ == pull.worker ? -1 : writer_,
+                           .request = head.request,
                            .clock = clock_,
                            .version = version_,
                            .waited = base::Seconds(now - pull.since),
@@ -176,8 +179,9 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
       const std::uint64_t last = parcel.first + parcel.count;
       if (last < parcel.first) return Reader::Damaged();
       TRY(MakeRoom(parcel.block, last));
-      if (parcel.count > 0)
-        writer.Put(parameters_.Row(parcel.block, parcel.first), parcel.count * width * sizeof(float));
+      const std::uint64_t bytes = parcel.count * width * sizeof(float);
+      if (parcel.count > 0) writer.Put(parameters_.Row(parcel.block, parcel.first), bytes);
+      heat_.Stretch(Heat::Way::kPulled, parcel.block, parcel.first, parcel.count, bytes);
       continue;
     }
     const auto rows = TRY(RowsOf(parcel, reader, nullptr));
@@ -185,6 +189,7 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     float* out = writer.Floats(rows.size() * width);
     for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
+    heat_.Rows(Heat::Way::kPulled, parcel.block, rows, rows.size() * width * sizeof(float));
   }
   return Answer{pull.worker, writer.Take()};
 }
@@ -195,14 +200,17 @@ Result<std::span<const std::uint32_t>> Shard::RowsOf(const Parcel& parcel, Reade
   return std::span<const std::uint32_t>((*asked)[parcel.block]);
 }
 
-Result<std::span<const float>> Shard::ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader) {
+Result<Shard::Values> Shard::ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader) {
   const std::uint64_t count = rows * parameters_.width(parcel.block);
-  if (parcel.values == Parcel::Values::kFloats) return reader.Numbers<float>(count);
+  if (parcel.values == Parcel::Values::kFloats) {
+    const auto floats = TRY(reader.Numbers<float>(count));
+    return Values{floats, floats.size_bytes()};
+  }
   if (options_.codec == nullptr) return Reader::Damaged();
   const auto bytes = TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>())));
   decoded_.resize(count);
   TRY(options_.codec->Decode(bytes, decoded_, fabric::Codec::Onto::kReplace));
-  return std::span<const float>(decoded_);
+  return Values{decoded_, bytes.size()};
 }
 
 Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
@@ -231,14 +239,17 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) return {};
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
-    AddRows(parcel.block, rows, TRY(ValuesOf(parcel, rows.size(), reader)).data());
+    const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
+    heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
+    AddRows(parcel.block, rows, values.data());
     return {};
   }
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
   if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
       parcel.count > parameters_.rows(parcel.block) - parcel.first)
     return Reader::Damaged();
-  const auto values = TRY(ValuesOf(parcel, parcel.count, reader));
+  const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
+  heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
   float* const sum = block.memory().data() + parcel.first * width;
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
   block.SetFull();
@@ -292,8 +303,9 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
     if (parcel.block >= parameters_.blocks() || parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) continue;
-    const auto values = TRY(ValuesOf(parcel, rows.size(), reader));
+    const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
     ApplyRows(parcel.block, rows, values, factor);
   }
   if (head.parcels > 0) EndUpdate();

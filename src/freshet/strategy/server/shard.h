@@ -9,6 +9,7 @@
 #include "data/rows.h"
 #include "fabric/codecs/codec.h"
 #include "model/model.h"
+#include "strategy/server/heat.h"
 #include "strategy/server/letters.h"
 #include "strategy/server/synchrony.h"
 
@@ -36,6 +37,7 @@ class Shard {
     int workers = 1;                 // that push and pull, by their ranks
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
     const fabric::Codec* codec = nullptr;  // in whose form gradients may come; null: as they are
+    Heat::Options heat{};                  // how what is pulled and pushed is counted
   };
   struct Answer {
     int to = 0;
@@ -59,6 +61,8 @@ class Shard {
 
   bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
   const Staleness& staleness() const { return staleness_; }
+  const Heat& heat() const { return heat_; }
+  std::uint64_t updates() const { return version_; }
 
  private:
   using Lists = std::vector<std::vector<std::uint32_t>>;  // rows, by block
@@ -105,8 +109,13 @@ class Shard {
 
   // Rows that a parcel names, given those that were asked for the last time.
   Result<std::span<const std::uint32_t>> RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const;
-  // As many floats as those rows have, as a parcel of a push brings them. Good until the next parcel.
-  Result<std::span<const float>> ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader);
+  // As many floats as those rows have, as a parcel of a push brings them, and the bytes they took. Good until the next
+  // parcel.
+  struct Values {
+    std::span<const float> floats;
+    std::size_t bytes = 0;
+  };
+  Result<Values> ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader);
   Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
 
   const Options options_;
@@ -116,6 +125,7 @@ class Shard {
   model::Workspace workspace_;
 
   std::vector<Standing> workers_;
+  std::int32_t writer_ = -1;                                       // of the letter that is being read
   std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates
   std::map<std::pair<std::uint64_t, std::size_t>, Push> pending_;  // bulk: by clock and worker
   std::size_t next_ = 0, added_ = 0;                               // bulk: workers of this clock
@@ -134,6 +144,7 @@ class Shard {
   data::Rows seen_;
   std::vector<float> scaled_, decoded_;
   Staleness staleness_{};
+  Heat heat_;
 };
 
 }  // namespace freshet::strategy::server
