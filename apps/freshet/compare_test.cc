@@ -87,6 +87,13 @@ TEST_F(CompareTest, ProcessesLearnByServersOfTheirOwnAndByEachOther) {
       EXPECT_LT(json["held_out"]["log_loss"].get<double>(), 0.5);
       ASSERT_EQ(json["workers"].size(), 3u);
       if (servers == "1") EXPECT_EQ(json["workers"][2]["rows"], 0);
+      std::uint64_t held = 0;
+      for (const Json& worker : json["workers"]) {
+        EXPECT_EQ(worker.contains("server"), servers == "0" || worker["rank"] == 2);
+        if (worker.contains("server")) held += worker["server"]["blocks"][0]["rows_held"].get<std::uint64_t>();
+        if (synchrony == "bap") EXPECT_FALSE(worker.contains("waited_for"));
+      }
+      EXPECT_EQ(held, 1u);  // of three weights
     }
 }
 

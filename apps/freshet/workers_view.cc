@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "train/server_report.h"
+
 namespace freshet::cli {
 namespace {
 
@@ -18,6 +20,8 @@ constexpr Part kParts[] = {{"read", &StepTimes::read},
                            {"wait", &StepTimes::wait},
                            {"exchange", &StepTimes::exchange},
                            {"apply", &StepTimes::apply}};
+
+constexpr std::size_t kMostShown = 6;  // of what is named one by one
 
 std::string Right(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
@@ -127,6 +131,86 @@ std::string Stale(const std::vector<WorkerLine>& workers) {
              most + 1 == sum.size() ? " or more\n" : "\n");
 }
 
+// Those whom workers of a parameter server waited for, and how long in all.
+std::string WaitedFor(const std::vector<WorkerLine>& workers) {
+  std::vector<std::pair<double, std::size_t>> ranks;
+  for (const WorkerLine& worker : workers)
+    for (std::size_t rank = 0; worker.server && rank < worker.server->waited_for.size(); ++rank) {
+      if (ranks.size() <= rank) ranks.emplace_back(0.0, rank);
+      ranks[rank].first += worker.server->waited_for[rank];
+    }
+  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> shown;
+  for (const auto& [seconds, rank] : ranks)
+    if (seconds >= 0.01 && shown.size() < kMostShown) shown.push_back(Str("rank ", rank, " ", Fixed(seconds, 2), " s"));
+  return shown.empty() ? "" : Str("waited for   ", Join(shown, ", "), "\n");
+}
+
+using strategy::server::Report;
+
+// What goes to and from servers, as far as much of it goes to one place. A row is hot of which a hundredth of all bytes
+// are and eight times those of a mean one; a range that has more than twice those of the others of its block.
+class Hot {
+ public:
+  explicit Hot(const std::vector<WorkerLine>& workers) {
+    for (const WorkerLine& worker : workers)
+      for (std::size_t b = 0; worker.server && b < worker.server->blocks.size(); ++b) {
+        const Report::Block& block = worker.server->blocks[b];
+        if (blocks_.size() <= b) blocks_.resize(b + 1);
+        blocks_[b].name = block.name;
+        blocks_[b].rows = block.rows;
+        blocks_[b].range_rows = block.range_rows;
+        blocks_[b].pulled += block.pulled;
+        blocks_[b].pushed += block.pushed;
+        blocks_[b].hottest.insert(blocks_[b].hottest.end(), block.hottest.begin(), block.hottest.end());
+        blocks_[b].busiest.insert(blocks_[b].busiest.end(), block.busiest.begin(), block.busiest.end());
+      }
+    for (const Report::Block& block : blocks_) all_ += Bytes(block), rows_ += static_cast<double>(block.rows);
+  }
+
+  std::string ToText() const {
+    std::vector<std::string> parts = Rows();
+    if (std::string range = BusiestRange(); !range.empty()) parts.push_back(std::move(range));
+    return parts.empty() ? "" : Str("hot          ", Join(parts, "; "), "\n");
+  }
+
+ private:
+  static double Bytes(const Report::Block& block) { return static_cast<double>(block.pulled + block.pushed); }
+
+  std::vector<std::string> Rows() const {
+    std::vector<std::string> parts;
+    for (const Report::Block& block : blocks_) {
+      std::vector<Report::Row> rows = block.hottest;
+      std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+      std::vector<std::string> shown;
+      for (const Report::Row& row : rows) {
+        const double share = static_cast<double>(row.bytes) / all_;
+        if (share > std::max(0.01, 8 / rows_) && shown.size() < kMostShown)
+          shown.push_back(Str(row.row, " (", Fixed(100 * share, 1), " %)"));
+      }
+      if (!shown.empty()) parts.push_back(Str("rows of ", block.name, ": ", Join(shown, ", ")));
+    }
+    return parts;
+  }
+
+  std::string BusiestRange() const {
+    const Report::Block* of = nullptr;
+    Report::Range most;
+    for (const Report::Block& block : blocks_)
+      for (const Report::Range& range : block.busiest)
+        if (range.bytes > most.bytes) most = range, of = &block;
+    if (of == nullptr || of->rows <= of->range_rows) return "";
+    const auto ranges = static_cast<double>((of->rows - 1) / of->range_rows + 1),
+               bytes = static_cast<double>(most.bytes);
+    if (bytes <= 2 * Bytes(*of) / ranges) return "";
+    return Str("busiest range ", most.first, "-", most.last - 1, " of ", of->name, " with ",
+               Fixed(std::min(100 * bytes / all_, 100.0), 0), " % of ", HumanBytes(all_));
+  }
+
+  std::vector<Report::Block> blocks_;  // of all servers together
+  double all_ = 0, rows_ = 0;          // bytes
+};
+
 }  // namespace
 
 nlohmann::ordered_json ToJson(const WorkerLine& worker) {
@@ -140,6 +224,13 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   std::size_t stale = t.stale.size();
   while (stale > 0 && t.stale[stale - 1] == 0) --stale;
   if (stale > 0) json["staleness"] = std::vector<std::uint64_t>(t.stale.begin(), t.stale.begin() + stale);
+  if (!worker.server) return json;
+  for (std::size_t rank = 0; rank < worker.server->waited_for.size(); ++rank)
+    if (const double seconds = worker.server->waited_for[rank]; seconds > 0)
+      json["waited_for"].push_back({{"rank", rank}, {"seconds", seconds}});
+  if (worker.server->blocks.empty()) return json;
+  json["server"] = train::ToJson(*worker.server);
+  json["server"].erase("waited_for");
   return json;
 }
 
@@ -165,7 +256,7 @@ std::string ToText(const std::vector<WorkerLine>& workers, bool compressed) {
   if (compressed && Sent(sum) > 0 && sum.bytes_dense > Sent(sum))
     out += Str("exchanged    ", Fixed(static_cast<double>(sum.bytes_dense) / static_cast<double>(Sent(sum)), 1),
                " times fewer bytes than dense\n");
-  return out + Apart(workers) + Stale(workers) + Stragglers(workers);
+  return out + Apart(workers) + Stale(workers) + WaitedFor(workers) + Hot(workers).ToText() + Stragglers(workers);
 }
 
 }  // namespace freshet::cli

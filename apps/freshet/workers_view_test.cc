@@ -40,7 +40,7 @@ std::vector<WorkerLine> RunWithASlowOne(int slow, int times) {
     std::vector<float> scores(24 * learner.model->scores());
     for (int step = 0; step < 20; ++step)
       ASSERT_TRUE(made.value()->Step(piece, made.value()->Share(piece), scores).ok());
-    auto gathered = GatherWorkers(collectives, made.value()->times());
+    auto gathered = GatherWorkers(collectives, made.value()->times(), made.value()->report());
     if (fabric.rank() == 0) lines = std::move(gathered).value();
   });
   return lines;
@@ -88,6 +88,51 @@ TEST(WorkersView, WhatWasSavedCountsWhatWentThroughSharedMemoryToo) {
   times.bytes_shared = 950;
   text = ToText(workers, true);
   EXPECT_EQ(text.find('%'), std::string::npos) << text;
+}
+
+TEST(WorkersView, SaysWhoWasWaitedFor) {
+  std::vector<WorkerLine> workers(3);
+  for (int rank = 0; rank < 3; ++rank) workers[static_cast<std::size_t>(rank)].rank = rank;
+  workers[0].server = {.waited_for = {0, 0.004, 0.7}};
+  workers[1].server = {.waited_for = {0.1, 0, 0.5}};
+  workers[2].server = {.waited_for = {0, 0, 0}};
+  const std::string text = ToText(workers, false);
+  EXPECT_NE(text.find("waited for   rank 2 1.20 s, rank 0 0.10 s\n"), std::string::npos) << text;
+  EXPECT_EQ(ToJson(workers[1]).at("waited_for").dump(), R"([{"rank":0,"seconds":0.1},{"rank":2,"seconds":0.5}])");
+  EXPECT_FALSE(ToJson(workers[2]).contains("waited_for"));
+  workers[0].server->waited_for = workers[1].server->waited_for = {0, 0, 0};
+  EXPECT_EQ(ToText(workers, false).find("waited"), std::string::npos);
+}
+
+TEST(WorkersView, SaysWhatIsHotWhereSomethingIs) {
+  std::vector<WorkerLine> workers(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    strategy::server::Report report;
+    report.updates = 3;
+    report.blocks.push_back(
+        {.name = "weights", .rows = 100'000, .pulled = 250'000, .pushed = 250'000, .range_rows = 25'000});
+    workers[static_cast<std::size_t>(rank)].rank = rank;
+    workers[static_cast<std::size_t>(rank)].server = report;
+  }
+  auto& first = workers[0].server->blocks[0];
+  auto& second = workers[1].server->blocks[0];
+  first.busiest = {{0, 25'000, 300'000}};
+  second.busiest = {{75'000, 100'000, 290'000}};
+  first.hottest = {{77, 9'000}};
+  EXPECT_EQ(ToText(workers, false).find("hot "), std::string::npos);  // what there is is spread evenly enough
+  first.hottest = {{77, 30'000}, {5, 9'000}};
+  second.hottest = {{99'999, 41'000}, {80'000, 100}};
+  std::string text = ToText(workers, false);
+  EXPECT_NE(text.find("hot          rows of weights: 99999 (4.1 %), 77 (3.0 %)\n"), std::string::npos) << text;
+  second.busiest[0].bytes = 610'000;
+  text = ToText(workers, false);
+  EXPECT_NE(text.find("77 (3.0 %); busiest range 75000-99999 of weights with 61 % of 1.0 MB\n"), std::string::npos)
+      << text;
+  const auto json = ToJson(workers[1]).at("server");
+  EXPECT_EQ(json.at("updates"), 3);
+  EXPECT_EQ(json.at("blocks")[0].at("hottest_rows")[0].dump(), R"({"row":99999,"bytes":41000})");
+  EXPECT_EQ(json.at("blocks")[0].at("busiest_ranges")[0].at("bytes"), 610'000);
+  EXPECT_FALSE(json.contains("waited_for"));
 }
 
 }  // namespace

@@ -133,20 +133,20 @@ class Client {
 
   float PullOne(std::uint32_t row) {
     Writer writer(PullHead{.parcels = 1});
-    writer.Begin({static_cast<std::uint32_t>(subject_.block), Parcel::Form::kRows, 0, 1}, std::span(&row, 1));
+    writer.Begin({.block = Block(), .form = Parcel::Form::kRows, .count = 1}, std::span(&row, 1));
     Must(letters_->Send(1, writer.Take()));
     return Answer();
   }
   void Push(std::span<const std::uint32_t> rows) {
     Writer writer(PushHead{.parcels = 1, .clock = clock_of_worker_++, .weight = 1});
-    writer.Begin({static_cast<std::uint32_t>(subject_.block), Parcel::Form::kRows, 0, rows.size()}, rows);
+    writer.Begin({.block = Block(), .form = Parcel::Form::kRows, .count = rows.size()}, rows);
     std::fill_n(writer.Floats(rows.size()), rows.size(), 1.0f);
     Must(letters_->Send(1, writer.Take()));
     Must(letters_->AwaitTaken(4));
   }
   void PushDense() {
     Writer writer(PushHead{.parcels = 1, .clock = clock_of_worker_++, .weight = 1});
-    writer.Begin({static_cast<std::uint32_t>(subject_.block), Parcel::Form::kStretch, 0, subject_.rows});
+    writer.Begin({.block = Block(), .count = subject_.rows});
     const std::size_t count = subject_.rows * subject_.width;
     std::fill_n(writer.Floats(count), count, 1.0f);
     Must(letters_->Send(1, writer.Take()));
@@ -161,6 +161,7 @@ class Client {
   const base::SystemClock& clock() const { return clock_; }
 
  private:
+  std::uint32_t Block() const { return static_cast<std::uint32_t>(subject_.block); }
   float Answer() {
     const auto transfer = Must(fabric_.StartBorrow(1, kAnswers));
     const auto arrived = Must(fabric_.Wait(transfer, std::chrono::minutes(1)));

@@ -8,6 +8,7 @@
 #include "fabric/collectives/factors.h"
 #include "fabric/collectives/power.h"
 #include "fabric/collectives/sparse.h"
+#include "strategy/make_codec.h"
 #include "strategy/touched_rows.h"
 
 namespace freshet::strategy {
@@ -29,12 +30,6 @@ struct Bucket {
   bool started = false;  // in this update
   std::optional<fabric::Collectives::Pending> pending;
 };
-
-Result<std::unique_ptr<fabric::Codec>> MakeCodec(const StrategyOptions& options) {
-  fabric::CodecOptions how;
-  (options.codec == "threshold" ? how.threshold : how.fraction) = options.top;
-  return fabric::Codec::Make(options.codec, how);
-}
 
 void FillIfEmpty(BlockGradient& block) {
   if (block.empty() && !base::IsHollow(block.memory())) std::fill(block.memory().begin(), block.memory().end(), 0.0f);

@@ -16,6 +16,7 @@
 #include "data/tensor_file.h"
 #include "fabric/collectives/collectives.h"
 #include "model/model.h"
+#include "strategy/server/report.h"
 
 namespace freshet::strategy {
 
@@ -71,7 +72,7 @@ struct StepTimes {
   double apply = 0;
   std::uint64_t steps = 0, rows = 0;
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
-  std::uint64_t bytes_dense = 0;                   // what the same exchange would send uncompressed, by a ring
+  std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.
@@ -200,6 +201,8 @@ class Strategy {
   // Where the time went. Time until the rows of the next step were there is told, since a strategy cannot see it.
   virtual StepTimes times() const { return {}; }
   virtual void CountRead(base::Clock::Duration time) { (void)time; }
+  // What a member of a parameter server has to tell of that.
+  virtual std::optional<server::Report> report() { return std::nullopt; }
   // Which sums go by which algorithm, when that was chosen by size; else "".
   virtual std::string algorithms() const { return ""; }
 

@@ -88,7 +88,7 @@ TEST_F(ElasticServers, WhoComesBackIsGivenItsPartOfTheWork) {
 // With as many copies as members that go at a time, all are lost: that is said, and nobody goes on with a part made new.
 TEST_F(ElasticServers, WithOneCopyALostShardIsTheEnd) {
   plan_.strategy.replicas = 1;
-  for (const Ended& end : TrainBy("ssp:1", "crash rank=2 at=30ms")) {
+  for (const Ended& end : TrainBy("ssp:1", "crash rank=2 at=12ms")) {
     if (!end.ran) continue;
     ASSERT_FALSE(end.outcome.ok());
     EXPECT_EQ(end.outcome.code(), Code::kPeerLost);

@@ -177,7 +177,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   if (job.keep_optimizer) sums = model::Sums::Of(parameters, *optimizer);
   std::vector<WorkerReport> workers;
   const auto gather = [&](fabric::Collectives& all) -> Result<void> {
-    workers = TRY(GatherWorkers(all, strategy == nullptr ? full_batch.times() : strategy->times()));
+    workers = TRY(strategy == nullptr ? GatherWorkers(all, full_batch.times())
+                                      : GatherWorkers(all, strategy->times(), strategy->report()));
     return {};
   };
   if (elastic != nullptr) TRY(elastic->Together(gather));

@@ -4,6 +4,8 @@
 
 #include "base/random.h"
 #include "fabric/threads/threads_testing.h"
+#include "model/network/description.h"
+#include "model/network/zoo.h"
 #include "train/bench_testing.h"
 
 namespace freshet::train {
@@ -162,6 +164,48 @@ TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
     Plan plan = Sea(200);
     plan.strategy.codec = codec;
     StopHereAndThere(2, plan, 4);
+  }
+}
+
+// What is dropped goes by the number of updates.
+TEST_F(TrainerWorkersTest, WhoHaveServersGoOnAsIfTheyHadNeverStoppedWithANetworkThatDropsSome) {
+  Plan plan = Sea(200);
+  plan.model.kind = "network";
+  plan.model.features = 3;
+  plan.model.network = ToToml(model::network::MakeZoo("mlp", {3}, 1, {.hidden = 8, .dropout = 0.5}).value());
+  plan.strategy.kind = "server";
+  StopHereAndThere(2, plan, 4);
+}
+
+TEST_F(TrainerWorkersTest, WhoHaveServersGoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
+  for (const bool sparse : {false, true})
+    for (const std::string codec : {"int8", "1bit", "topk"}) {
+      Forget();
+      SCOPED_TRACE(Str(codec, sparse ? " of touched rows" : ""));
+      Plan plan = sparse ? Sparse(100) : Sea(200);
+      plan.strategy.kind = "server";
+      plan.strategy.codec = codec;
+      plan.strategy.top = 0.3;
+      plan.strategy.warm_start = 3;
+      StopHereAndThere(2, plan, 3);
+    }
+}
+
+TEST_F(TrainerWorkersTest, OfServersACodecIsForFeaturesThatOthersHaveNotMet) {
+  Plan plan = Sparse(300);
+  plan.strategy.kind = "server";
+  plan.strategy.whole = false;
+  const BenchOutcome plain = Together(3, plan);
+  ASSERT_TRUE(plain.ok()) << plain.error->text;
+  for (const std::string codec : {"fp16", "int8", "1bit", "topk"}) {
+    SCOPED_TRACE(codec);
+    Forget();
+    plan.strategy.codec = codec;
+    plan.strategy.top = 0.3;
+    const BenchOutcome encoded = Together(3, plan);
+    ASSERT_TRUE(encoded.ok()) << encoded.error->text;
+    EXPECT_EQ(encoded.report->rows, plain.report->rows);
+    EXPECT_NEAR(encoded.report->last_epoch.loss(), plain.report->last_epoch.loss(), 0.05);
   }
 }
 

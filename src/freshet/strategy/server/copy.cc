@@ -16,6 +16,8 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
       rate_(rate),
       placement_(placement),
       gradient_(gradient),
+      encoding_(options.codec, parameters),
+      saved_(servers(), 0),
       last_(servers(), Lists(parameters.blocks())),
       versions_(servers(), 0),
       stamps_(parameters.blocks()),
@@ -29,7 +31,7 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
     for (std::uint64_t first = 0; first < parameters.rows(b);) {
       const Placement::Stretch stretch = placement.StretchFrom(b, first, parameters.rows(b));
       stretches_[static_cast<std::size_t>(stretch.server)].push_back(
-          {static_cast<std::uint32_t>(b), Parcel::Form::kStretch, first, stretch.last - first});
+          {.block = static_cast<std::uint32_t>(b), .first = first, .count = stretch.last - first});
       first = stretch.last;
     }
 }
@@ -79,7 +81,9 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
     Writer writer(head);
     for (std::size_t b = 0; b < wanted[s].size(); ++b)
       if (!wanted[s][b].empty())
-        writer.Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, wanted[s][b].size()}, wanted[s][b]);
+        writer.Begin(
+            {.block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = wanted[s][b].size()},
+            wanted[s][b]);
     last_[s] = wanted[s];
     asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s])};
     letters[s] = writer.Take();
@@ -151,6 +155,7 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
 void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
 
 Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const Telling& telling) {
+  encoding_.SetPlain(head.clock < options_.warm_start);
   if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest, telling.by_name);
   Hold(head.weight, telling.had);
   return PushHeld(head, (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1, digest);
@@ -183,11 +188,12 @@ Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> d
     for (const Parcel& parcel : stretches_[s]) {
       const optimize::BlockGradient& block = gradient_.blocks[parcel.block];
       if (block.empty()) continue;
-      writers[s].Begin(parcel);
       const std::size_t count = parcel.count * block.width();
       const float* const from = block.memory().data() + parcel.first * block.width();
       const float scale = block.scale();
-      std::transform(from, from + count, writers[s].Floats(count), [scale](float value) { return scale * value; });
+      float* const out = encoding_.Begin(writers[s], parcel);
+      std::transform(from, from + count, out, [scale](float value) { return scale * value; });
+      saved_[s] += encoding_.End(writers[s]);
       ++heads[s].parcels;
     }
   return Finish(writers, heads, digest);
@@ -211,11 +217,12 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
       const bool same = !by_name && asked.size() == sorted_[s].size() &&
                         std::all_of(asked.begin(), asked.end(), [&](std::uint32_t row) { return block.Find(row); });
       const auto& rows = same ? asked : sorted_[s];
-      const Parcel parcel{static_cast<std::uint32_t>(b), same ? Parcel::Form::kSame : Parcel::Form::kRows, 0,
-                          rows.size()};
-      writers[s].Begin(parcel, same ? std::span<const std::uint32_t>() : rows);
-      float* out = writers[s].Floats(rows.size() * block.width());
+      const Parcel parcel{.block = static_cast<std::uint32_t>(b),
+                          .form = same ? Parcel::Form::kSame : Parcel::Form::kRows,
+                          .count = rows.size()};
+      float* out = encoding_.Begin(writers[s], parcel, rows);
       for (const std::uint32_t row : rows) out = std::copy_n(block.Find(row), block.width(), out);
+      saved_[s] += encoding_.End(writers[s]);
       ++heads[s].parcels;
     }
   }
@@ -268,13 +275,15 @@ Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte>
     Sort(b, told);
     for (std::size_t s = 0; s < servers(); ++s) {
       if (sorted_[s].empty()) continue;
-      writers[s].Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, sorted_[s].size()}, sorted_[s]);
-      float* out = writers[s].Floats(sorted_[s].size() * width);
+      const Parcel parcel{
+          .block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = sorted_[s].size()};
+      float* out = encoding_.Begin(writers[s], parcel, sorted_[s]);
       for (const std::uint32_t row : sorted_[s]) {
         float* const values = held.values.data() + row * width;
         out = std::copy_n(values, width, out);
         std::fill_n(values, width, 0.0f);
       }
+      saved_[s] += encoding_.End(writers[s]);
       ++heads[s].parcels;
     }
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "strategy/server/encoding.h"
 #include "strategy/server/letters.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/synchrony.h"
@@ -12,13 +13,16 @@ namespace freshet::strategy::server {
 // A worker's copy of the parameters, in which every row is as old as the synchrony allows, and what the worker has to
 // tell the servers. Letters come out, answers go in; who sends them is somebody else's business.
 //
-// Threads: one. Ownership: borrows model and parameters, which outlive it. Failure: kCorrupt for an answer that is none.
+// Threads: one. Ownership: borrows model, parameters and codec, which outlive it. Failure: kCorrupt for an answer that is
+// none.
 class Copy {
  public:
   struct Options {
     Synchrony synchrony;
-    std::uint64_t fetch_every = 1;  // steps for which what was read is used; of bsp 1, of ssp at most one more than S
-    std::uint64_t push_every = 1;   // steps whose gradients travel together; of bsp 1
+    std::uint64_t fetch_every = 1;   // steps for which what was read is used; of bsp 1, of ssp at most one more than S
+    std::uint64_t push_every = 1;    // steps whose gradients travel together; of bsp 1
+    fabric::Codec* codec = nullptr;  // in whose form gradients travel, from clock `warm_start` on; null: as they are
+    std::uint64_t warm_start = 0;
   };
   using Letters = std::vector<std::vector<std::byte>>;  // by server; empty: none
   // How pushes are to be.
@@ -50,6 +54,12 @@ class Copy {
 
   // Everything is as new as can be at this clock.
   void Settled(std::uint64_t clock);
+
+  // Bytes that letters to this server were the shorter for the codec.
+  std::uint64_t saved(int server) const { return saved_[static_cast<std::size_t>(server)]; }
+  // What the codec has not delivered yet, when nothing else is held back.
+  void Save(std::vector<data::Tensor>& tensors) const { encoding_.Save(tensors); }
+  Result<void> Load(const data::TensorFile& file) { return encoding_.Load(file); }
 
  private:
   using Lists = std::vector<std::vector<std::uint32_t>>;  // rows, by block
@@ -84,6 +94,8 @@ class Copy {
   const double rate_;
   Placement& placement_;
   optimize::Gradient& gradient_;
+  Encoding encoding_;
+  std::vector<std::uint64_t> saved_;  // by server
 
   std::uint64_t requests_ = 0;
   std::map<std::uint64_t, Question> asked_;         // by number

@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "strategy/bytes_together.h"
+#include "strategy/make_codec.h"
 #include "strategy/sum_in_order.h"
 
 namespace freshet::strategy::server {
@@ -72,8 +73,14 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
                                      " is for workers that all "
                                      "have all rows (",
                                      Option("split"), " rows)")};
+  auto codec = options.strategy.codec == "none" ? nullptr : TRY(MakeCodec(options.strategy));
+  if (codec != nullptr && codec->uses_residual())
+    return Error{Code::kInvalid, Str(Option("codec"), " ", options.strategy.codec, " does not go with ",
+                                     Option("strategy"), " server and ", Option("elastic"),
+                                     ": what it holds back would be lost with a worker; use fp16 or bf16")};
   const bool comes = options.comes;
   std::unique_ptr<ElasticServer> made(new ElasticServer(std::move(options), synchrony, group, learner));
+  made->codec_ = std::move(codec);
   if (comes) return made;
   TRY(group.Begin());
   made->collectives_ = std::make_unique<fabric::Collectives>(group.fabric(), made->options_.how);
@@ -101,11 +108,10 @@ Result<void> ElasticServer::NewEstate(int rank, int size, std::uint64_t clock) {
   const std::uint64_t first_step = estate_ == nullptr ? learner_.optimizer.step() : estate_->first_step;
   estate_ = nullptr;
   gradient.Clear();
-  estate_ = std::make_unique<Estate>(options_.strategy, learner_, synchrony_, std::move(gradient), rank, size, true);
+  estate_ = std::make_unique<Estate>(options_.strategy, learner_, synchrony_, std::move(gradient), codec_.get(), rank,
+                                     size, true);
   estate_->first_step = first_step;
-  estate_->base = clock;
-  for (auto& [worker, share] : estate_->shares) share.clock = clock;
-  estate_->copy.Settled(clock);
+  estate_->MeetAt(clock);
   return {};
 }
 
@@ -486,6 +492,18 @@ void ElasticServer::ShareOut(const std::vector<Report>& reports,
       auto& kept = share.kept[s];
       while (!kept.empty() && kept.front().clock < applied[s][static_cast<std::size_t>(worker)]) kept.pop_front();
     }
+}
+
+void ElasticServer::Save(std::vector<data::Tensor>& tensors) const {
+  saved_clock_ = estate_->clock();
+  tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
+}
+
+Result<void> ElasticServer::Load(const data::TensorFile& file) {
+  const auto clock = TRY(file.Values<std::uint64_t>("server.clock"));
+  if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of workers is damaged in the checkpoint"};
+  estate_->MeetAt(clock[0]);
+  return {};
 }
 
 void ElasticServer::Tell(const fabric::Roster& before) {

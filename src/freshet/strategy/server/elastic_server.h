@@ -51,6 +51,8 @@ class ElasticServer final : public ElasticStrategy {
   Result<void> Barrier() override;
   Result<void> Together(const std::function<Result<void>(fabric::Collectives& collectives)>& meeting) override;
 
+  void Save(std::vector<data::Tensor>& tensors) const override;
+  Result<void> Load(const data::TensorFile& file) override;
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { inner_->CountRead(time); }
   std::uint64_t losses() const override { return losses_; }
@@ -89,6 +91,7 @@ class ElasticServer final : public ElasticStrategy {
   fabric::ElasticGroup& group_;
   const Learner learner_;
   std::unique_ptr<fabric::Collectives> collectives_;
+  std::unique_ptr<fabric::Codec> codec_;
   std::unique_ptr<Estate> estate_;
   std::unique_ptr<Server> inner_;  // of this generation
   OwnPace::Stand stand_;
@@ -107,6 +110,7 @@ class ElasticServer final : public ElasticStrategy {
   Give give_;
   Show show_;
   std::string kept_;  // what was given
+  mutable std::uint64_t saved_clock_ = 0;
   double progress_ = 0;
   base::Clock::Duration met_at_{0};
   GroupHistory history_;

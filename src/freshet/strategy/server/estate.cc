@@ -14,15 +14,16 @@ std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
 }  // namespace
 
 Estate::Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
-               optimize::Gradient own_gradient, int own_rank, int size, bool keeps_all)
+               optimize::Gradient own_gradient, fabric::Codec* form, int own_rank, int size, bool keeps_all)
     : keeps(keeps_all),
       number(own_rank),
       workers(options.servers == 0 ? size : size - options.servers),
       shards(options.servers == 0 ? size : options.servers),
+      codec(form),
       gradient(std::move(own_gradient)),
       placement(Blocks(learner.parameters), shards, {.alike = !learner.model.Supervised()}),
-      copy({synchrony, options.fetch_every, options.push_every}, learner.model, learner.parameters,
-           learner.optimizer.options().schedule.rate, placement, gradient),
+      copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start}, learner.model,
+           learner.parameters, learner.optimizer.options().schedule.rate, placement, gradient),
       complete_(static_cast<std::size_t>(shards), 0) {
   for (int worker = 0; worker < workers; ++worker) worker_at.push_back(worker);
   const int replicas = keeps ? std::min(options.replicas, size) : 1;
@@ -34,13 +35,24 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
   if (number < workers) shares[number].kept.resize(static_cast<std::size_t>(shards));
 }
 
+void Estate::MeetAt(std::uint64_t clock) {
+  base = clock;
+  pieces = 0;
+  for (auto& [worker, share] : shares) share.clock = clock;
+  copy.Settled(clock);
+}
+
 Result<void> Estate::MakeShards(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony) {
+  Heat::Options heat;
+  for (std::size_t b = 0; b < learner.parameters.blocks(); ++b) heat.range_rows.push_back(placement.RangeRows(b));
   for (auto& [shard, holding] : holdings) {
     if (holding.shard != nullptr) continue;
     holding.shard = TRY(Shard::Make({.synchrony = synchrony,
                                      .workers = workers,
                                      .number = static_cast<std::uint16_t>(shard),
-                                     .slower_when_stale = options.slower_when_stale},
+                                     .slower_when_stale = options.slower_when_stale,
+                                     .codec = codec,
+                                     .heat = heat},
                                     learner.model, learner.parameters, learner.optimizer, learner.memory));
     holding.shard->Return(base, std::vector<bool>(static_cast<std::size_t>(workers), false));
     holding.shard->SetAnswers(chains[static_cast<std::size_t>(shard)].front() == number);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/rows.h"
+#include "fabric/codecs/codec.h"
 #include "strategy/server/copy.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/shard.h"
@@ -23,7 +24,7 @@ namespace freshet::strategy::server {
 // Threads: one, but for the shards, which are the server's to guard.
 struct Estate {
   Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
-         optimize::Gradient own_gradient, int own_rank, int size, bool keeps);
+         optimize::Gradient own_gradient, fabric::Codec* codec, int own_rank, int size, bool keeps);
   Estate(const Estate&) = delete;
   Estate& operator=(const Estate&) = delete;
 
@@ -45,6 +46,8 @@ struct Estate {
   // Those that are held and not there yet begin with what the learner has.
   Result<void> MakeShards(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony);
   bool HasShards() const;
+  // All are at this clock, and have the same.
+  void MeetAt(std::uint64_t clock);
   // Of all workers, when each has made so many updates: what they need not make again.
   void Forget(std::size_t shard, std::uint64_t complete);
   void Keep(const data::Batch& piece);
@@ -55,6 +58,7 @@ struct Estate {
   std::vector<int> worker_at;  // rank, by worker
   std::vector<std::vector<int>> chains;  // ranks, by shard; the first one answers
 
+  fabric::Codec* const codec;  // in whose form gradients travel; null: as they are
   optimize::Gradient gradient;
   Placement placement;
   Copy copy;

@@ -11,8 +11,8 @@
 namespace freshet::strategy::server {
 
 // What workers and servers write to each other: a head, then parcels, each of which names rows of one block and perhaps
-// brings their floats. All members are the same program on machines alike, so that heads are structs as they lie in
-// memory; everything begins at a multiple of eight bytes.
+// brings their floats, as they are or in a codec's form. All members are the same program on machines alike, so that
+// heads are structs as they lie in memory; everything begins at a multiple of eight bytes.
 
 // The first byte says what it is (OwnPace::kFirstOwn and above).
 enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle, kForward, kHave };
@@ -93,8 +93,8 @@ struct AnswerHead {
   Kind kind = Kind::kAnswer;
   std::uint8_t unused = 0;
   std::uint16_t shard = 0;
-  std::uint16_t worker = 0;  // that asked
-  std::uint16_t unused_too = 0;
+  std::uint16_t worker = 0;      // that asked
+  std::int16_t waited_for = -1;  // the worker by whose letter that clock became complete; -1: it was
   std::uint64_t request = 0;
   std::uint64_t have = 0;     // updates of the worker that asked, which are in them or will be whoever is lost
   std::uint64_t clock = 0;    // all of what was pushed before it is in them
@@ -104,13 +104,18 @@ struct AnswerHead {
 };
 
 struct Parcel {
-  enum class Form : std::uint32_t {
+  enum class Form : std::uint16_t {
     kStretch,  // rows `first` to first + count - 1
     kRows,     // as many numbers of rows follow
     kSame,     // the rows of that block which this worker asked for the last time
   };
+  enum class Values : std::uint16_t {
+    kFloats,   // as they are
+    kEncoded,  // what the codec made of them, behind how many bytes that is
+  };
   std::uint32_t block = 0;
   Form form = Form::kStretch;
+  Values values = Values::kFloats;  // of a push
   std::uint64_t first = 0, count = 0;
 };
 

@@ -10,6 +10,9 @@ namespace {
 
 std::uint64_t Mix(std::uint64_t a, std::uint64_t b) { return base::Hash64(base::Hash64(a) ^ (b + 0x9E3779B97F4A7C15)); }
 
+// Servers are numbered apart from groups of blocks: what is hashed alike would lie at the same places.
+constexpr std::uint64_t kPoints = std::uint64_t{1} << 63;
+
 bool Grows(const optimize::Block& block) { return block.most_rows > block.rows; }
 
 }  // namespace
@@ -21,7 +24,7 @@ Placement::Placement(const std::vector<optimize::Block>& blocks, int servers, co
   CHECK(servers > 0 && servers < 65536 && options.range_floats > 0);
   for (int server = 0; server < servers; ++server)
     for (int point = 0; point < options.points; ++point)
-      circle_.push_back({Mix(static_cast<std::uint64_t>(server), static_cast<std::uint64_t>(point)),
+      circle_.push_back({Mix(kPoints + static_cast<std::uint64_t>(server), static_cast<std::uint64_t>(point)),
                          static_cast<std::uint16_t>(server)});
   std::sort(circle_.begin(), circle_.end(), [](const Point& a, const Point& b) { return a.at < b.at; });
   std::uint64_t widest = 1;
@@ -59,6 +62,16 @@ Placement::Stretch Placement::StretchFrom(std::size_t b, std::uint64_t first, st
   } while (range * size < last && ServerOfRange(b, range) == stretch.server);
   stretch.last = std::min(range * size, last);
   return stretch;
+}
+
+std::uint64_t Placement::RowsOf(int server, std::size_t b, std::uint64_t rows) {
+  std::uint64_t count = 0;
+  for (std::uint64_t first = 0; first < rows;) {
+    const Stretch stretch = StretchFrom(b, first, rows);
+    if (stretch.server == server) count += stretch.last - first;
+    first = stretch.last;
+  }
+  return count;
 }
 
 }  // namespace freshet::strategy::server

@@ -32,6 +32,8 @@ class Placement {
     int server = 0;
   };
   Stretch StretchFrom(std::size_t b, std::uint64_t first, std::uint64_t last);
+  // How many of the first `rows` of a block that server has.
+  std::uint64_t RowsOf(int server, std::size_t b, std::uint64_t rows);
 
  private:
   struct Group {  // of blocks that are cut alike

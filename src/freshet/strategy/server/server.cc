@@ -6,6 +6,7 @@
 #include "base/hollow.h"
 #include "base/option.h"
 #include "model/digest.h"
+#include "strategy/make_codec.h"
 #include "strategy/packed_rows.h"
 
 namespace freshet::strategy {
@@ -16,22 +17,24 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
   const Synchrony synchrony = TRY(Synchrony::Parse(options.synchrony));
   auto gradient = TRY(world.model.NewGradient(world.memory));
   const fabric::Fabric& fabric = world.collectives.fabric();
-  auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), fabric.rank(),
-                                         fabric.size(), false);
+  auto codec = options.codec == "none" ? nullptr : TRY(MakeCodec(options));
+  auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
+                                         fabric.rank(), fabric.size(), false);
   estate->first_step = world.optimizer.step();
-  Estate& lent = *estate;
-  return std::make_unique<Server>(options, world, synchrony, lent, std::move(estate));
+  auto server = std::make_unique<Server>(options, world, synchrony, *estate);
+  server->own_codec_ = std::move(codec);
+  server->own_estate_ = std::move(estate);
+  return server;
 }
 
-Server::Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate,
-               std::unique_ptr<Estate> own_estate)
+Server::Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate)
     : OwnPace(options, world),
       synchrony_(synchrony),
-      own_estate_(std::move(own_estate)),
       estate_(estate),
       answer_tag_(world.collectives.NextTag()),
       expected_(static_cast<std::size_t>(estate.shards), 0),
-      settled_clock_(estate.base) {
+      settled_clock_(estate.base),
+      waits_(estate.workers) {
   workspace_.threads = options.threads;
   ticketed_ = options.whole && !estate.keeps && !synchrony_.bounded() && world.model.Supervised();
   EpochEnded();
@@ -41,6 +44,30 @@ Server::~Server() {
   letters().End();
   const base::Lock lock(mutex_);
   for (const Sent& sent : sent_) (void)world_.collectives.fabric().Wait(sent.transfer, std::chrono::seconds(1));
+}
+
+StepTimes Server::times() const {
+  StepTimes times = OwnPace::times();
+  if (estate_.codec == nullptr) return times;
+  times.bytes_dense = times.bytes_sent + times.bytes_shared;
+  for (int s = 0; s < estate_.shards; ++s) times.bytes_dense += Answers(s) ? 0 : estate_.copy.saved(s);
+  return times;
+}
+
+std::optional<Report> Server::report() {
+  Report report{.waited_for = waits_.seconds()};
+  const base::Lock lock(mutex_);
+  for (const auto& [number, holding] : estate_.holdings) {
+    if (holding.shard == nullptr || !Answers(number)) continue;
+    report.updates += holding.shard->updates();
+    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) {
+      const std::uint64_t rows = world_.parameters.rows(b);
+      Report::Block& block = report.blocks.emplace_back(holding.shard->heat().Tell(b, rows));
+      block.name = world_.parameters.block(b).name;
+      block.held = estate_.placement.RowsOf(number, b, rows);
+    }
+  }
+  return report;
 }
 
 std::size_t Server::piece() const {
@@ -56,6 +83,9 @@ data::Batch Server::Share(const data::Batch& piece) const {
 }
 
 void Server::Save(std::vector<data::Tensor>& tensors) const {
+  saved_clock_ = estate_.clock();
+  tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
+  estate_.copy.Save(tensors);
   if (!ticketed_) return;
   saved_.assign(tickets_.begin(), tickets_.end());
   saved_.push_back(static_cast<std::int64_t>(passed_));
@@ -67,6 +97,10 @@ void Server::Save(std::vector<data::Tensor>& tensors) const {
 }
 
 Result<void> Server::Load(const data::TensorFile& file) {
+  const auto clock = TRY(file.Values<std::uint64_t>("server.clock"));
+  if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of a worker is damaged in the checkpoint"};
+  estate_.MeetAt(clock[0]);
+  TRY(estate_.copy.Load(file));
   if (!ticketed_) return {};
   const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
   if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
@@ -91,10 +125,7 @@ Result<void> Server::Settle() {
   TRY(ShareAll(agreed));
   settled_clock_ = agreed.clock;
   if (!estate_.keeps) {
-    estate_.base = agreed.clock;
-    estate_.pieces = 0;
-    for (auto& [worker, share] : estate_.shares) share.clock = agreed.clock;
-    estate_.copy.Settled(agreed.clock);
+    estate_.MeetAt(agreed.clock);
     began_ = false;
     away_ = dry();  // until the epoch ends
   }
@@ -213,7 +244,7 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
   TRY(At("step.exchanged"));
   const auto told = world_.clock.Now();
-  const double waited = std::min(std::exchange(waited_, 0), base::Seconds(asked - begun));
+  const double waited = waits_.EndStep(base::Seconds(asked - begun));
   times_.wait += waited;
   times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
   times_.compute += base::Seconds(computed - asked);
@@ -409,7 +440,7 @@ Result<void> Server::Take(std::span<const std::byte> bytes) {
   if (shard >= expected_.size()) return Reader::Damaged();
   --expected_[shard];
   const AnswerHead head = TRY(estate_.copy.Take(static_cast<int>(shard), bytes));
-  waited_ = std::max(waited_, head.waited);
+  waits_.Took(head);
   Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
   if (!estate_.keeps) return {};
   estate_.Forget(shard, head.clock);
@@ -544,7 +575,8 @@ Result<void> Server::Check(const StrategyOptions& options, const World& world) {
   if (options.servers < 0 || options.servers >= members)
     return Error{Code::kInvalid, Str(Option("servers"), " ", options.servers, " of ", members,
                                      " members leave no worker; give fewer, or 0: then each is both")};
-  if (options.codec != "none") return not_with(Option("codec"));
+  if (options.codec == "power") return not_with(Str(Option("codec"), " power, which is a way to make a sum"));
+  if (options.factors) return not_with(Option("layer-factors"));
   if (!world.model.Supervised() && !options.whole) return not_with("clusters of rows that not all workers have");
   if (synchrony.bulk() && options.push_every > 1)
     return not_with(Str(Option("push-every"), " and ", Option("synchrony"), " bsp; use ssp, asp or bap"));

@@ -7,6 +7,7 @@
 
 #include "strategy/own_pace.h"
 #include "strategy/server/estate.h"
+#include "strategy/server/waits.h"
 
 namespace freshet::strategy::server {
 
@@ -33,9 +34,11 @@ class Server final : public OwnPace {
   static Result<void> Check(const StrategyOptions& options, const World& world);
   // In a group that ends with its first loss.
   static Result<std::unique_ptr<Server>> Make(const StrategyOptions& options, const World& world);
-  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate,
-         std::unique_ptr<Estate> own_estate = {});
+  Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate);
   ~Server() override;
+
+  StepTimes times() const override;
+  std::optional<Report> report() override;
 
   bool has_rows() const override { return estate_.number < estate_.workers; }
   int readers() const override { return estate_.workers; }
@@ -125,7 +128,8 @@ class Server final : public OwnPace {
   void KeepOwn(std::size_t b, bool state);
 
   const Synchrony synchrony_;
-  const std::unique_ptr<Estate> own_estate_;  // where nobody else has it
+  std::unique_ptr<fabric::Codec> own_codec_;  // where nobody else has them
+  std::unique_ptr<Estate> own_estate_;
   Estate& estate_;
   const fabric::Tag answer_tag_;
   model::Workspace workspace_;
@@ -134,13 +138,15 @@ class Server final : public OwnPace {
   Show show_;
   std::vector<float> scores_of_others_;
   std::uint64_t settled_clock_ = 0;
-  double progress_ = 0, waited_ = 0;
+  double progress_ = 0;
+  Waits waits_;
   bool began_ = false, away_ = false;
 
   bool ticketed_ = false;
   std::uint64_t passed_ = 0;           // pieces of this epoch that this worker has come past, where it has tickets
   std::deque<std::uint64_t> tickets_;  // those it is to learn from next, ascending
   mutable std::vector<std::int64_t> saved_;
+  mutable std::uint64_t saved_clock_ = 0;
 
   mutable base::Mutex mutex_;                         // also guards the estate's holdings
   std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;  // of the first server

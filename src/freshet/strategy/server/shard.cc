@@ -30,7 +30,8 @@ Shard::Shard(const Options& options, const model::Model& model, optimize::Parame
       parameters_(std::move(parameters)),
       optimizer_(std::move(optimizer)),
       workers_(static_cast<std::size_t>(options.workers)),
-      gradient_(std::move(gradient)) {}
+      gradient_(std::move(gradient)),
+      heat_(options.heat, parameters_.blocks()) {}
 
 Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, base::Clock::Duration now) {
   if (letter.empty() || worker < 0 || worker >= options_.workers) return Reader::Damaged();
@@ -38,6 +39,7 @@ Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, 
     const std::vector<std::byte> copy(letter.begin(), letter.end());
     return On(worker, copy, now);
   }
+  writer_ = worker;
   switch (static_cast<Kind>(letter[0])) {
     case Kind::kPush:
       return OnPush(worker, letter, now);
@@ -268,6 +270,7 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   const auto head = TRY(reader.Take<PullHead>());
   Writer writer(AnswerHead{.shard = options_.number,
                            .worker = static_cast<std::uint16_t>(pull.worker),
+                           .waited_for = static_cast<std::int16_t>(writer_ == pull.worker ? -1 : writer_),
                            .request = head.request,
                            .have = Applied(workers_[static_cast<std::size_t>(pull.worker)]),
                            .clock = clock_,
@@ -281,8 +284,9 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
       const std::uint64_t last = parcel.first + parcel.count;
       if (last < parcel.first) return Reader::Damaged();
       TRY(MakeRoom(parcel.block, last));
-      if (parcel.count > 0)
-        writer.Put(parameters_.Row(parcel.block, parcel.first), parcel.count * width * sizeof(float));
+      const std::uint64_t bytes = parcel.count * width * sizeof(float);
+      if (parcel.count > 0) writer.Put(parameters_.Row(parcel.block, parcel.first), bytes);
+      heat_.Stretch(Heat::Way::kPulled, parcel.block, parcel.first, parcel.count, bytes);
       continue;
     }
     const auto rows = TRY(RowsOf(parcel, reader, nullptr));
@@ -290,6 +294,7 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     float* out = writer.Floats(rows.size() * width);
     for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
+    heat_.Rows(Heat::Way::kPulled, parcel.block, rows, rows.size() * width * sizeof(float));
   }
   return Answer{pull.worker, writer.Take()};
 }
@@ -298,6 +303,19 @@ Result<std::span<const std::uint32_t>> Shard::RowsOf(const Parcel& parcel, Reade
   if (parcel.form == Parcel::Form::kRows) return reader.Numbers<std::uint32_t>(parcel.count);
   if (asked == nullptr || (*asked)[parcel.block].size() != parcel.count) return Reader::Damaged();
   return std::span<const std::uint32_t>((*asked)[parcel.block]);
+}
+
+Result<Shard::Values> Shard::ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader) {
+  const std::uint64_t count = rows * parameters_.width(parcel.block);
+  if (parcel.values == Parcel::Values::kFloats) {
+    const auto floats = TRY(reader.Numbers<float>(count));
+    return Values{floats, floats.size_bytes()};
+  }
+  if (options_.codec == nullptr) return Reader::Damaged();
+  const auto bytes = TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>())));
+  decoded_.resize(count);
+  TRY(options_.codec->Decode(bytes, decoded_, fabric::Codec::Onto::kReplace));
+  return Values{decoded_, bytes.size()};
 }
 
 Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
@@ -326,15 +344,17 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) return {};
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
-    AddRows(parcel.block, rows, TRY(reader.Numbers<float>(rows.size() * width)).data());
+    const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
+    heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
+    AddRows(parcel.block, rows, values.data());
     return {};
   }
-  if (parcel.count > reader.left() / sizeof(float) / width) return Reader::Damaged();
-  const auto values = TRY(reader.Numbers<float>(parcel.count * width));
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
   if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
       parcel.count > parameters_.rows(parcel.block) - parcel.first)
     return Reader::Damaged();
+  const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
+  heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
   float* const sum = block.memory().data() + parcel.first * width;
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
   block.SetFull();
@@ -388,9 +408,9 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
     if (parcel.block >= parameters_.blocks() || parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) continue;
-    const std::uint64_t width = parameters_.width(parcel.block);
-    const auto values = TRY(reader.Numbers<float>(rows.size() * width));
+    const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
     ApplyRows(parcel.block, rows, values, factor);
   }
   if (head.parcels > 0) EndUpdate();

@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "data/rows.h"
+#include "fabric/codecs/codec.h"
 #include "model/model.h"
+#include "strategy/server/heat.h"
 #include "strategy/server/letters.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/synchrony.h"
@@ -24,7 +26,7 @@ using Staleness = std::array<std::uint64_t, 64>;
 // Only the rows that it is asked for, or is brought gradients of, are its own. It begins with a copy of all there are, so that it
 // takes as much memory as the whole model did then; rows that are met later take some where they lie.
 //
-// Threads:   one at a time. Ownership: borrows the model, which outlives it; parameters and optimizer are its own.
+// Threads:   one at a time. Ownership: borrows model and codec, which outlive it; parameters and optimizer are its own.
 // Failure:   kCorrupt for a letter that cannot be one of this model; it is then of no use any more.
 // Invariants: a push is applied once (a repeated one changes nothing); when its clock is c, every push of clocks below c
 // of the workers that are there has been applied; a pull is answered with whole rows, when the clock it needs is
@@ -36,6 +38,8 @@ class Shard {
     int workers = 1;                 // that push and pull, by their ranks
     std::uint16_t number = 0;        // of this shard, which stands in its answers
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
+    const fabric::Codec* codec = nullptr;  // in whose form gradients may come; null: as they are
+    Heat::Options heat{};                  // how what is pulled and pushed is counted
   };
   struct Answer {
     int to = 0;
@@ -71,6 +75,8 @@ class Shard {
 
   bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
   const Staleness& staleness() const { return staleness_; }
+  const Heat& heat() const { return heat_; }
+  std::uint64_t updates() const { return version_; }
 
  private:
   using Lists = std::vector<std::vector<std::uint32_t>>;  // rows, by block
@@ -118,6 +124,13 @@ class Shard {
 
   // Rows that a parcel names, given those that were asked for the last time.
   Result<std::span<const std::uint32_t>> RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const;
+  // As many floats as those rows have, as a parcel of a push brings them, and the bytes they took. Good until the next
+  // parcel.
+  struct Values {
+    std::span<const float> floats;
+    std::size_t bytes = 0;
+  };
+  Result<Values> ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader);
   Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
 
   const Options options_;
@@ -128,6 +141,7 @@ class Shard {
   bool answers_ = true;
 
   std::vector<Standing> workers_;
+  std::int32_t writer_ = -1;                                       // of the letter that is being read
   std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates
   std::map<std::pair<std::uint64_t, std::size_t>, Push> pending_;  // bulk: by clock and worker
   std::size_t next_ = 0, added_ = 0;                               // bulk: workers of this clock
@@ -144,8 +158,9 @@ class Shard {
   std::uint64_t stale_ = 0;
   Notice notice_;  // the last
   data::Rows seen_;
-  std::vector<float> scaled_;
+  std::vector<float> scaled_, decoded_;
   Staleness staleness_{};
+  Heat heat_;
 };
 
 }  // namespace freshet::strategy::server

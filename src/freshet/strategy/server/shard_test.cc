@@ -11,6 +11,7 @@
 #include "model/digest.h"
 #include "strategy/packed_rows.h"
 #include "strategy/server/copy.h"
+#include "strategy/server/waits.h"
 #include "strategy/worlds_testing.h"
 
 namespace freshet::strategy::server {
@@ -53,6 +54,21 @@ TEST(Placement, SpreadsRangesEvenlyAndMovesFewWhenThereIsOneServerMore) {
   const auto stretch = before.StretchFrom(0, 0, kRanges * size);
   EXPECT_EQ(stretch.server, before.ServerOf(0, stretch.last - 1));
   EXPECT_NE(stretch.server, before.ServerOf(0, stretch.last));
+}
+
+TEST(Placement, SpreadsTheFewRangesOfASmallModelToo) {
+  const std::vector<optimize::Block> blocks = {{"weights", 0, 1, 1u << 26}, {"bias", 1, 1}};
+  for (int servers = 2; servers < 8; ++servers) {
+    SCOPED_TRACE(servers);
+    Placement placement(blocks, servers);
+    std::vector<int> count(static_cast<std::size_t>(servers), 0);
+    for (std::uint64_t range = 0; range < 64; ++range)
+      ++count[static_cast<std::size_t>(placement.ServerOf(0, range * placement.RangeRows(0)))];
+    for (const int each : count) EXPECT_NEAR(each, 64.0 / servers, 40.0 / servers + 3);
+    std::uint64_t rows = 0;
+    for (int server = 0; server < servers; ++server) rows += placement.RowsOf(server, 0, 1'000'000);
+    EXPECT_EQ(rows, 1'000'000u);
+  }
 }
 
 // Workers and shards with letters on their way between them, taken in whatever order a seed says: letters from one member to
@@ -244,6 +260,84 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
   EXPECT_NE(global(), before);
 }
 
+TEST(Shard, SaysForWhomAReaderWaited) {
+  const Task task = MakeTask("linear", 40, 1);
+  TestLearner start(task);
+  const auto shard =
+      Shard::Make({.synchrony = Of("bsp"), .workers = 3}, *start.model, *start.parameters, *start.optimizer, start.memory).value();
+  const auto at = [&](int worker, const std::vector<std::byte>& letter, int ms) {
+    return shard->On(worker, letter, milliseconds(ms)).value();
+  };
+  const auto pull = [](std::uint64_t needs) {
+    Writer writer(PullHead{.parcels = 1, .needs = needs});
+    writer.Begin({.block = 1, .count = 1});
+    return writer.Take();
+  };
+  const auto head = [](const Shard::Answer& answer) { return Reader(answer.bytes).Take<AnswerHead>().value(); };
+  EXPECT_EQ(head(at(0, pull(0), 1).at(0)).waited_for, -1);  // nobody had to push anything
+  EXPECT_EQ(at(0, Writer(PushHead{.weight = 1}).Take(), 10).size(), 0u);
+  EXPECT_EQ(at(0, pull(1), 10).size(), 0u);
+  EXPECT_EQ(at(2, Writer(PushHead{.weight = 1}).Take(), 30).size(), 0u);
+  EXPECT_EQ(at(2, pull(1), 30).size(), 0u);
+  const auto answers = at(1, Writer(PushHead{.weight = 1}).Take(), 110);
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Shard::Answer& answer : answers) {
+    EXPECT_EQ(head(answer).waited_for, 1);
+    EXPECT_NEAR(head(answer).waited, answer.to == 0 ? 0.1 : 0.08, 1e-9);
+  }
+  EXPECT_EQ(head(at(1, pull(1), 120).at(0)).waited_for, -1);
+}
+
+TEST(Waits, AreForWhomTookLongestInAStepAndNoLongerThanItStood) {
+  Waits waits(3);
+  waits.Took({.waited_for = 2, .waited = 0.3});
+  waits.Took({.waited_for = 0, .waited = 0.1});
+  EXPECT_EQ(waits.EndStep(1), 0.3);
+  EXPECT_EQ(waits.EndStep(1), 0);
+  waits.Took({.waited_for = 1, .waited = 0.3});
+  EXPECT_EQ(waits.EndStep(0.2), 0.2);
+  waits.Took({.waited_for = -1, .waited = 0});
+  waits.Took({.waited_for = 3, .waited = 0.5});  // of whom there is none
+  EXPECT_EQ(waits.EndStep(1), 0.5);
+  EXPECT_EQ(waits.seconds(), (std::vector<double>{0, 0.2, 0.3}));
+}
+
+TEST(Shard, CountsTheBytesThatArePulledAndPushedOnce) {
+  const Task task = MakeTask("linear", 40, 1);
+  for (const char* const synchrony : {"bsp", "bap"})
+    for (const char* const name : {"none", "fp16"}) {
+      SCOPED_TRACE(Str(synchrony, " ", name));
+      TestLearner start(task);
+      const auto codec = fabric::Codec::Make(name).value();
+      Heat::Options heat{.range_rows = {10, 10}, .every = 1};
+      const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get(), .heat = heat}, *start.model, *start.parameters,
+                                     *start.optimizer, start.memory)
+                             .value();
+      Encoding encoding(std::string(name) == "none" ? nullptr : codec.get(), *start.parameters);
+      const std::vector<std::uint32_t> rows = {3, 17, 31};
+      for (std::uint64_t clock = 0; clock < 10; ++clock) {
+        Writer pull(PullHead{.parcels = 1});
+        pull.Begin({.form = Parcel::Form::kRows, .count = rows.size()}, rows);
+        ASSERT_TRUE(shard->On(0, pull.Take(), {}).ok());
+        Writer push(PushHead{.parcels = 1, .clock = clock, .weight = 1});
+        std::fill_n(encoding.Begin(push, {.form = Parcel::Form::kSame, .count = rows.size()}, rows), rows.size(), 1.0f);
+        encoding.End(push);
+        const auto letter = push.Take();
+        ASSERT_TRUE(shard->On(0, letter, {}).ok());
+        ASSERT_TRUE(shard->On(0, letter, {}).ok());  // of no effect
+      }
+      const Report::Block told = shard->heat().Tell(0, 40);
+      const std::uint64_t pushed = std::string(name) == "none" ? 4 : 2;
+      EXPECT_EQ(told.pulled, 10 * 3 * 4u);
+      EXPECT_EQ(told.pushed, 10 * 3 * pushed);
+      ASSERT_EQ(told.hottest.size(), 3u);
+      for (const Report::Row& row : told.hottest) EXPECT_EQ(row.bytes, 10 * (4 + pushed));
+      ASSERT_EQ(told.busiest.size(), 3u);
+      EXPECT_EQ(told.busiest[2].first, 30u);
+      EXPECT_EQ(shard->updates(), 10u);
+    }
+}
+
 TEST(Shard, RefusesLettersOfAnotherModelOrCutShort) {
   const Task task = MakeTask("linear", 40, 1);
   TestLearner start(task);
@@ -265,10 +359,47 @@ TEST(Shard, RefusesLettersOfAnotherModelOrCutShort) {
   Writer same(PushHead{.parcels = 1});
   same.Begin({.block = 0, .form = Parcel::Form::kSame, .first = 0, .count = 3});
   EXPECT_TRUE(refused(same.Take()));
+  Writer encoded(PushHead{.parcels = 1});  // though no codec was agreed on
+  encoded.Begin({.block = 1, .form = Parcel::Form::kRows, .values = Parcel::Values::kEncoded, .count = 1}, {{0}});
+  encoded.Put(std::array<std::uint64_t, 2>{2, 0}.data(), 16);
+  EXPECT_TRUE(refused(encoded.Take()));
   Writer early(PushHead{.clock = 3});
   EXPECT_TRUE(refused(early.Take()));  // whose clock leaves some out
   EXPECT_FALSE(refused(Writer(AwayHead{}).Take()));
   EXPECT_TRUE(refused(Writer(AwayHead{}).Take(), 1));  // of whom there is none
+}
+
+TEST(Shard, RefusesWhatNoCodecHasMade) {
+  const Task task = MakeTask("perceptron", 40, 1);
+  TestLearner start(task);
+  const std::uint64_t rows = start.parameters->rows(0), floats = rows * start.parameters->width(0);
+  for (const char* const synchrony : {"bsp", "bap"})
+    for (const std::string& name : fabric::Codec::Names()) {
+      const auto codec = fabric::Codec::Make(name).value();
+      const auto refused = [&](const Parcel& parcel, std::uint64_t length, std::size_t bytes) {
+        Writer writer(PushHead{.parcels = 1, .weight = 1});
+        writer.Begin(parcel);
+        writer.Put(&length, sizeof length);
+        writer.Put(std::vector<std::byte>(bytes, std::byte{0xff}).data(), bytes);
+        const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get()}, *start.model, *start.parameters,
+                                       *start.optimizer, start.memory)
+                               .value();
+        const auto answers = shard->On(0, writer.Take(), {});
+        return !answers.ok() && answers.error().code == Code::kCorrupt;
+      };
+      const Parcel all{.values = Parcel::Values::kEncoded, .count = rows};
+      std::vector<std::byte> whole;
+      codec->Encode(std::vector<float>(floats, 1.0f), {}, whole);
+      EXPECT_TRUE(refused(all, whole.size(), whole.size() - 8)) << name;  // more than there is
+      EXPECT_TRUE(refused(all, UINT64_MAX, whole.size())) << name;
+      EXPECT_TRUE(refused(all, whole.size() / 2, whole.size())) << name;  // less than it takes
+      EXPECT_TRUE(refused(all, 0, 0)) << name;
+      Parcel more = all;
+      more.count = UINT64_MAX / 8;
+      EXPECT_TRUE(refused(more, whole.size(), whole.size())) << name;
+      more = {.values = Parcel::Values::kEncoded, .first = 1, .count = rows};
+      EXPECT_TRUE(refused(more, whole.size(), whole.size())) << name;
+    }
 }
 
 }  // namespace
