@@ -64,6 +64,45 @@ class ElasticTest : public testing::Test {
   base::ScratchDirectory scratch_;
 };
 
+// Servers of parameters as well as workers: one is killed for good, the first is started again.
+TEST_F(ElasticTest, ServersAndTheirWorkersAreDoneWithoutInEverySynchrony) {
+  epochs_ = 10;
+  for (const std::string synchrony : {"bsp", "ssp:3", "asp:0.01", "bap"}) {
+    SCOPED_TRACE(synchrony);
+    (void)unlink((scratch_ / "ck").c_str());
+    Process launch(
+        scratch_,
+        Train({"-n", "4", "--elastic", "2:4", "--restarts", "1"}, {"--strategy", "server", "--synchrony", synchrony}),
+        {});
+    ASSERT_TRUE(Began(launch)) << launch.said();
+    kill(WorkerOf(launch, 0), SIGKILL);
+    ASSERT_TRUE(Says(launch, "membership 3 → 4: rank 0 on ")) << launch.said();
+    kill(WorkerOf(launch, 2), SIGKILL);
+    ASSERT_TRUE(Says(launch, "membership 4 → 3: rank 2 on ")) << launch.said();
+    const Finished finished = launch.Wait();
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(nlohmann::json::parse(finished.out).at("rows"), kRows * epochs_) << "each row once in every epoch";
+    ASSERT_EQ(Run({"train", "sea.csv", "--batch", "16", "--epochs", Str(epochs_), "-o", "calm.model"}).code, 0);
+    EXPECT_NEAR(LossOf("s.model"), LossOf("calm.model"), 0.01 * LossOf("calm.model"));
+  }
+}
+
+TEST_F(ElasticTest, OneCopyOfTheParametersIsNotEnoughToLoseAServer) {
+  epochs_ = 50;
+  Process launch(
+      scratch_,
+      Train({"-n", "3", "--elastic", "1:3", "--restarts", "0"},
+            {"--strategy", "server", "--synchrony", "bap", "--replicas", "1", "--checkpoint-seconds", "1000"}),
+      {});
+  ASSERT_TRUE(Says(launch, "others may join")) << launch.said();
+  usleep(300'000);
+  kill(WorkerOf(launch, 1), SIGKILL);
+  const Finished finished = launch.Wait();
+  EXPECT_EQ(finished.code, 4) << finished.err;
+  EXPECT_NE(finished.err.find("a part of the parameters is lost with all who had it: --replicas 1"), std::string::npos)
+      << finished.err;
+}
+
 TEST_F(ElasticTest, GoesOnWithoutWhoIsKilledTheFirstAmongThem) {
   Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "0"}, {}), {});
   ASSERT_TRUE(Began(launch)) << launch.said();

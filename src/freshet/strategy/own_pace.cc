@@ -19,7 +19,9 @@ OwnPace::OwnPace(const StrategyOptions& options, const World& world)
       world_(world),
       letters_(std::make_shared<Letterbox>(
           world.collectives.fabric(), world.collectives.NextTag(),
-          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); })) {}
+          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); })),
+      sent_before_(world.collectives.fabric().bytes_sent()),
+      shared_before_(world.collectives.fabric().bytes_shared()) {}
 
 Result<void> OwnPace::Open() {
   if (size() > 1 && letters_->open()) return {};
@@ -40,8 +42,8 @@ Result<std::vector<double>> OwnPace::Sum(const std::vector<double>& mine) {
 
 StepTimes OwnPace::times() const {
   StepTimes times = times_;
-  times.bytes_sent = world_.collectives.fabric().bytes_sent();
-  times.bytes_shared = world_.collectives.fabric().bytes_shared();
+  times.bytes_sent = world_.collectives.fabric().bytes_sent() - sent_before_;
+  times.bytes_shared = world_.collectives.fabric().bytes_shared() - shared_before_;
   return times;
 }
 

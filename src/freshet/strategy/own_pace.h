@@ -117,6 +117,7 @@ class OwnPace : public Strategy {
   Result<void> Follow();
 
   std::shared_ptr<Letterbox> letters_;
+  const std::uint64_t sent_before_, shared_before_;  // bytes, by others over the same fabric
   Due last_order_;
   Due followed_;            // the last one that was
   std::deque<Due> orders_;  // not followed yet
