@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """Elastic training with real processes: eight workers under freshet launch, mpirun and srun are killed and frozen at
 random moments, also while they recover, and come back. Training has to end with the model that nothing would have
-disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job."""
+disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job. Then
+the same with a parameter server in every synchrony, whose model has to be as good."""
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import slurm
 from cluster import Verdicts, arguments, enter, last_line, run, scratch, sh
 
 WORKERS, ROWS, BATCH = 8, 24000, 48
+SYNCHRONIES = ["bsp", "ssp:3", "asp:0.01", "bap"]
 CHANGE = re.compile(r"membership (\d+) → (\d+): (.*); ([0-9.]+) s$")
 
 
@@ -105,7 +107,7 @@ class Elastic:
             return None
         return max(float(m[4]) for m in self.changes()[before:] if " is gone" in m[3])
 
-    def moments(self, name, command):
+    def moments(self, name, command, most_apart=1e-6):
         job = self.begin(name, command)
         injected, stuck = {}, ""
         kinds = ["killed", "frozen", "killed while they recover"]
@@ -125,13 +127,13 @@ class Elastic:
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
             code, stuck = job.wait(), stuck or "not done after 300 s"
-        reason = stuck or self.judge(name, code)
+        reason = stuck or self.judge(name, code, most_apart)
         if reason and self.options.show:
             print(self.err.read_text())
         told = ", ".join("%d %s" % (count, what) for what, count in injected.items())
         self.verdicts.check("%s, %d workers: %s" % (name, WORKERS, told), reason)
 
-    def judge(self, name, code):
+    def judge(self, name, code, most_apart):
         if code != 0:
             return "exit code %d: %s" % (code, last_line(self.err.read_text()))
         text = self.out.read_text()
@@ -139,7 +141,7 @@ class Elastic:
         if rows != ROWS * self.options.epochs:
             return "%d rows were learned from, not %d" % (rows, ROWS * self.options.epochs)
         apart = abs(self.loss(name + ".model") - self.calm)
-        if apart > 1e-6:
+        if apart > most_apart:
             return "another model: its loss differs by %g" % apart
         return self.left_behind()
 
@@ -178,11 +180,30 @@ class Elastic:
                                 (middle, most, what, len(gaps)), reason)
 
 
+def launchers(elastic, program, directory, launch, bounds):
+    agent = [program, "agent", "--restarts", 1000, "--"]
+    elastic.moments("launch", launch + elastic.train("launch"))
+    elastic.ends("orphans", launch + elastic.train("orphans"), "launch", "freshet launch killed")
+    mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", WORKERS]
+    if shutil.which(mpirun[0]):
+        elastic.moments("mpirun", mpirun + agent + elastic.train("mpirun") + bounds)
+        elastic.ends("agent", mpirun + agent + elastic.train("agent") + bounds, "agent", "an agent under mpirun killed")
+    else:
+        elastic.verdicts.skip("mpirun", "it is not installed")
+    if slurm.missing():
+        elastic.verdicts.skip("srun", "not installed: " + " ".join(slurm.missing()))
+    else:
+        slurm.start(directory, 4)
+        elastic.moments("srun", ["srun", "-N4", "-n%d" % WORKERS, "--overcommit"] + agent + elastic.train("srun") +
+                        bounds + ["--token-file", directory / "token"])
+
+
 def main():
     parser = arguments(__doc__, 900)
     parser.add_argument("--moments", type=int, default=6, help="faults under each launcher (%(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--servers-alone", action="store_true", help="parameter servers only, under freshet launch")
     parser.add_argument("--show", action="store_true", help="show what failed runs print")
     options = parser.parse_args()
     program = enter(options)
@@ -190,21 +211,12 @@ def main():
         elastic = Elastic(program, directory, options)
         bounds = ["--elastic", "3:%d" % WORKERS]
         launch = [program, "launch", "-n", WORKERS] + bounds + ["--restarts", 1000, "--"]
-        agent = [program, "agent", "--restarts", 1000, "--"]
-        elastic.moments("launch", launch + elastic.train("launch"))
-        elastic.ends("orphans", launch + elastic.train("orphans"), "launch", "freshet launch killed")
-        mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", WORKERS]
-        if shutil.which(mpirun[0]):
-            elastic.moments("mpirun", mpirun + agent + elastic.train("mpirun") + bounds)
-            elastic.ends("agent", mpirun + agent + elastic.train("agent") + bounds, "agent", "an agent under mpirun killed")
-        else:
-            elastic.verdicts.skip("mpirun", "it is not installed")
-        if slurm.missing():
-            elastic.verdicts.skip("srun", "not installed: " + " ".join(slurm.missing()))
-        else:
-            slurm.start(directory, 4)
-            elastic.moments("srun", ["srun", "-N4", "-n%d" % WORKERS, "--overcommit"] + agent + elastic.train("srun") +
-                            bounds + ["--token-file", directory / "token"])
+        if not options.servers_alone:
+            launchers(elastic, program, directory, launch, bounds)
+        for synchrony in SYNCHRONIES:  # two are killed at a time
+            name = "server-" + synchrony.split(":")[0]
+            elastic.moments(name, launch + elastic.train(name) + ["--strategy", "server", "--synchrony", synchrony,
+                                                                  "--replicas", 3], most_apart=0.01 * elastic.calm)
         elastic.show_gaps()
     elastic.verdicts.end()
 
