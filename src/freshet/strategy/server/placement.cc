@@ -29,6 +29,7 @@ Placement::Placement(const std::vector<optimize::Block>& blocks, int servers, co
   for (const optimize::Block& block : blocks)
     if (joins(block)) widest = std::max(widest, block.width);
   const auto rows = [&](std::uint64_t width) {
+    if (options.range_rows > 0) return options.range_rows;
     return std::max<std::uint64_t>(options.range_floats / std::max<std::uint64_t>(width, 1), 1);
   };
   groups_.push_back({.number = 0, .range_rows = rows(widest), .owners = {}});
@@ -46,7 +47,8 @@ std::uint16_t Placement::Owner(std::uint64_t at) const {
 
 int Placement::ServerOfRange(std::size_t b, std::uint64_t range) {
   Group& group = groups_[group_of_[b]];
-  while (group.owners.size() <= range) group.owners.push_back(Owner(Mix(group.number << 40, group.owners.size())));
+  while (group.owners.size() <= range)
+    group.owners.push_back(Owner(Mix((group.number + 1) << 40, group.owners.size())));
   return group.owners[range];
 }
 

@@ -55,6 +55,17 @@ TEST(Placement, SpreadsRangesEvenlyAndMovesFewWhenThereIsOneServerMore) {
   EXPECT_NE(stretch.server, before.ServerOf(0, stretch.last));
 }
 
+TEST(Placement, SpreadsTheFirstRangesLikeAllOthers) {
+  Placement placement({{"weights", 0, 1, 1u << 26}, {"factors", 1 << 20, 1}}, 8, {.range_rows = 64});
+  EXPECT_EQ(placement.RangeRows(0), 64u);
+  for (const std::size_t block : {0, 1}) {
+    std::vector<int> count(8, 0);
+    for (std::uint64_t range = 0; range < 128; ++range)
+      ++count[static_cast<std::size_t>(placement.ServerOf(block, range * 64))];
+    for (const int each : count) EXPECT_NEAR(each, 16, 12);
+  }
+}
+
 // Workers and shards with letters on their way between them, taken in whatever order a seed says: letters from one member to
 // another keep theirs, some come twice. A worker's gradient counts its updates: with plain SGD of rate 1, the bias of the
 // model is minus the sum of what was pushed and applied.
@@ -221,6 +232,7 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
   const Task task = MakeTask("factorization", 40, 1);
   TestLearner start(task);
   data::Rows digest;
+  digest.ClearRows();
   model::Digest(*start.model, *start.parameters, task.rows.batch(), *start.optimizer, digest);
   ASSERT_GT(digest.size(), 0u);  // the mean of ratings is learned by looking
   const auto shard =
