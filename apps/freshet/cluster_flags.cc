@@ -19,7 +19,8 @@ void ClusterFlags::RegisterCluster(base::Settings& settings) {
 void ClusterFlags::RegisterModel(base::Settings& settings) {
   settings.Add("model", &model, "a network of the zoo, or url-like, a linear model of sparse rows",
                {.letter = 'm', .value = "NAME"});
-  settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
+  settings.Add("input", &input, "shape of its inputs, or how many features (its own, if not given)",
+               {.value = "3x224x224"});
 }
 
 Result<ClusterFlags::Found> ClusterFlags::Find(Door& door) const {

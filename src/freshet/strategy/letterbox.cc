@@ -116,15 +116,15 @@ Result<Letterbox::Letter> Letterbox::Take() {
   return std::move(*TRY(TryTake()));
 }
 
-Result<void> Letterbox::Send(int to, std::vector<std::byte> bytes) {
+Result<void> Letterbox::Send(int to, std::vector<std::byte> bytes, std::size_t hollow) {
   CHECK(!bytes.empty());
-  return StartSend(to, std::move(bytes));
+  return StartSend(to, std::move(bytes), hollow);
 }
 
-Result<void> Letterbox::StartSend(int to, std::vector<std::byte> bytes) {
+Result<void> Letterbox::StartSend(int to, std::vector<std::byte> bytes, std::size_t hollow) {
   Sent& sent = sent_.emplace_back();
   sent.bytes = std::move(bytes);
-  sent.transfer = TRY(fabric_.StartSend(to, tag_, sent.bytes));
+  sent.transfer = TRY(fabric_.StartHollowSend(to, tag_, sent.bytes, hollow));
   return {};
 }
 
@@ -146,7 +146,7 @@ Result<void> Letterbox::AwaitTaken(std::size_t most) {
 }
 
 Result<void> Letterbox::CloseTogether() {
-  TRY(StartSend((fabric_.rank() + 1) % fabric_.size(), {}));
+  TRY(StartSend((fabric_.rank() + 1) % fabric_.size(), {}, 0));
   {
     const base::Lock lock(mutex_);
     const auto end = clock_.Now() + kPatience;

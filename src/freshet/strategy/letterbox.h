@@ -37,8 +37,9 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   bool open() const;
   Result<std::optional<Letter>> TryTake();
   Result<Letter> Take();
-  Result<void> Send(int to, std::vector<std::byte> bytes);  // not empty
-  void SendToSelf(std::vector<std::byte> bytes);            // from any thread
+  // Not empty; with so many bytes behind these that are not there (Fabric::StartHollowSend).
+  Result<void> Send(int to, std::vector<std::byte> bytes, std::size_t hollow = 0);
+  void SendToSelf(std::vector<std::byte> bytes);  // from any thread
   // Letters of this member that others have not taken in yet; and waits until they are at most so many.
   Result<std::size_t> OnTheirWay();
   Result<void> AwaitTaken(std::size_t most);
@@ -58,7 +59,7 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   Result<std::optional<Letter>> TakeIn();
   Result<bool> ServeNow(const fabric::Arrived& arrived);
   std::size_t LongOnes() const REQUIRES(mutex_);
-  Result<void> StartSend(int to, std::vector<std::byte> bytes);
+  Result<void> StartSend(int to, std::vector<std::byte> bytes, std::size_t hollow);
 
   fabric::Fabric& fabric_;
   const fabric::Tag tag_;

@@ -44,6 +44,14 @@ void Together::Register(base::Settings& settings) {
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
   strategies.emplace_back("auto");
   RegisterExchange(settings, std::move(strategies));
+  RegisterServers(settings);
+}
+
+void Together::RegisterServers(base::Settings& settings) {
+  settings.Add(
+      "servers", &strategy.servers,
+      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
+      {.value = "N", .least = 0, .most = 4096});
 }
 
 void Together::RegisterExchange(base::Settings& settings, std::vector<std::string> strategies) {
@@ -102,10 +110,6 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("neighbours", &strategy.neighbours,
                "gossip: whom a worker may write to: ring, random, exponential, or pairs of ranks as 0-1,1-2,2-0",
                {.value = "GRAPH"});
-  settings.Add(
-      "servers", &strategy.servers,
-      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
-      {.value = "N", .least = 0, .most = 4096});
   settings.Add(
       "synchrony", &strategy.synchrony,
       "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "

@@ -115,6 +115,7 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
     if (rows.empty()) continue;
     const std::uint64_t width = parameters_.width(b);
     const float* from = TRY(reader.Numbers<float>(rows.size() * width)).data();
+    effort_.rows += rows.size() * (width + 1) * sizeof(float);
     if (stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
     for (const std::uint32_t row : rows) {
       std::copy_n(from, width, parameters_.Row(b, row));
@@ -122,8 +123,10 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
       from += width;
     }
   }
-  if (!Dense() || reader.left() == 0) return head;
+  if (!Dense() || reader.left() + head.hollow == 0) return head;
   for (const Parcel& parcel : stretches_[s]) {
+    effort_.copied += parcel.count * parameters_.width(parcel.block) * sizeof(float);
+    if (Hollow()) continue;
     const auto values = TRY(reader.Numbers<float>(parcel.count * parameters_.width(parcel.block)));
     std::copy(values.begin(), values.end(), parameters_.Row(parcel.block, parcel.first));
   }
@@ -135,8 +138,10 @@ void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
 
 Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest) {
   if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest);
+  const bool all = (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1;
+  if (Hollow()) return PushHollow(head, all, digest);
   Hold(head.weight);
-  return PushHeld(head, (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1, digest);
+  return PushHeld(head, all, digest);
 }
 
 Copy::Letters Copy::PushRest(PushHead head) {
@@ -151,6 +156,7 @@ Copy::Letters Copy::Finish(std::vector<Writer>& writers, std::vector<PushHead>& 
   Letters letters;
   for (std::size_t s = 0; s < writers.size(); ++s) {
     heads[s].digest = digest.size();
+    heads[s].hollow = writers[s].hollow();
     heads[s].version = versions_[s];
     writers[s].SetHead(heads[s]);
     writers[s].Put(digest.data(), digest.size());
@@ -170,7 +176,11 @@ Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> d
       const std::size_t count = parcel.count * block.width();
       const float* const from = block.memory().data() + parcel.first * block.width();
       const float scale = block.scale();
-      std::transform(from, from + count, writers[s].Floats(count), [scale](float value) { return scale * value; });
+      if (Hollow())
+        writers[s].Put(from, count * sizeof(float));
+      else
+        std::transform(from, from + count, writers[s].Floats(count), [scale](float value) { return scale * value; });
+      effort_.copied += count * sizeof(float);
       ++heads[s].parcels;
     }
   return Finish(writers, heads, digest);
@@ -197,11 +207,20 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
       const Parcel parcel{static_cast<std::uint32_t>(b), same ? Parcel::Form::kSame : Parcel::Form::kRows, 0,
                           rows.size()};
       writers[s].Begin(parcel, same ? std::span<const std::uint32_t>() : rows);
+      effort_.rows += rows.size() * (block.width() + 1) * sizeof(float);
       float* out = writers[s].Floats(rows.size() * block.width());
       for (const std::uint32_t row : rows) out = std::copy_n(block.Find(row), block.width(), out);
       ++heads[s].parcels;
     }
   }
+  return Finish(writers, heads, digest);
+}
+
+// Which rows matter is not to be known of numbers that are not there: all do.
+Copy::Letters Copy::PushHollow(const PushHead& head, bool all, std::span<const std::byte> digest) {
+  if (all || options_.synchrony.kind == Synchrony::Kind::kApproximate) return PushDense(head, digest);
+  std::vector<PushHead> heads(servers(), head);
+  std::vector<Writer> writers(servers(), Writer(head));
   return Finish(writers, heads, digest);
 }
 
@@ -251,6 +270,7 @@ Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte>
     for (std::size_t s = 0; s < servers(); ++s) {
       if (sorted_[s].empty()) continue;
       writers[s].Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, sorted_[s].size()}, sorted_[s]);
+      effort_.rows += sorted_[s].size() * (width + 1) * sizeof(float);
       float* out = writers[s].Floats(sorted_[s].size() * width);
       for (const std::uint32_t row : sorted_[s]) {
         float* const values = held.values.data() + row * width;

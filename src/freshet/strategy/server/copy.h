@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "strategy/server/letters.h"
 #include "strategy/server/placement.h"
@@ -29,7 +30,8 @@ class Copy {
   Letters Ask(const data::Batch& rows, std::uint64_t clock);
   // An answer, to whatever it answers.
   Result<AnswerHead> Take(int server, std::span<const std::byte> letter);
-  std::size_t outstanding() const { return asked_.size(); }  // questions
+  std::size_t outstanding() const { return asked_.size(); }   // questions
+  Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
 
   // What the gradient has to tell, now that it is complete; a letter to every server, though it may bring nothing. The
   // head's parcels are filled in.
@@ -55,12 +57,14 @@ class Copy {
   Letters AskDense(std::uint64_t clock);
   Letters AskRows(const data::Batch& rows, std::uint64_t clock);
   bool Dense() const { return gradient_.buffer != nullptr; }
+  bool Hollow() const { return parameters_.blocks() > 0 && base::IsHollow(parameters_.Row(0, 0)); }
   bool Holds() const { return options_.push_every > 1 || options_.synchrony.kind == Synchrony::Kind::kApproximate; }
 
   // By server, the rows of a block that are to be told.
   void Sort(std::size_t b, std::span<const std::uint32_t> rows);
   Letters PushDense(const PushHead& head, std::span<const std::byte> digest);
   Letters PushRows(const PushHead& head, std::span<const std::byte> digest);
+  Letters PushHollow(const PushHead& head, bool all, std::span<const std::byte> digest);
   // Adds the gradient to what is held back. Then tells the rows of that which matter, or all.
   void Hold(double weight);
   bool Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const;
@@ -85,6 +89,7 @@ class Copy {
   std::vector<std::vector<Parcel>> stretches_;      // by server, of dense blocks
   optimize::RowSets touched_;
   std::vector<std::vector<std::uint32_t>> sorted_;  // by server
+  Effort effort_;
   struct Held {
     std::vector<float> values;  // by row
     optimize::RowSet rows;      // that may have some

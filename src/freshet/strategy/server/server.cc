@@ -15,7 +15,6 @@
 #include <deque>
 #include <utility>
 
-#include "base/hollow.h"
 #include "base/option.h"
 #include "model/digest.h"
 #include "strategy/own_pace.h"
@@ -42,7 +41,8 @@ class Server final : public OwnPace {
         workers_(options.servers == 0 ? size() : size() - options.servers),
         answer_tag_(world.collectives.NextTag()),
         gradient_(std::move(gradient)),
-        placement_(Blocks(world.parameters), servers_, {.alike = !world.model.Supervised()}),
+        placement_(Blocks(world.parameters), servers_,
+                   {.range_rows = gradient_.buffer == nullptr ? kRangeRows : 0, .alike = !world.model.Supervised()}),
         copy_({synchrony, options.fetch_every, options.push_every}, world.model, world.parameters,
               world.optimizer.options().schedule.rate, placement_, gradient_),
         expected_(static_cast<std::size_t>(servers_), 0),
@@ -146,6 +146,7 @@ class Server final : public OwnPace {
     for (std::size_t r = 0; r < mine.rows; ++r) weight += mine.weight(r);
     const auto computed = world_.clock.Now();
     std::vector<Copy::Letters> told_now = {copy_.Push(Head(weight), digest)};
+    Spend(copy_.TakeEffort());
     ++clock_;
     if (ticketed_) {
       tickets_.pop_front();
@@ -204,6 +205,8 @@ class Server final : public OwnPace {
 
  private:
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
+  // Of rows that are asked for one by one: few, since those that most ask for often stand beside each other.
+  static constexpr std::uint64_t kRangeRows = 64;
   struct Sent {
     std::vector<std::byte> bytes;
     fabric::Transfer transfer;
@@ -253,7 +256,9 @@ class Server final : public OwnPace {
         bundled[s] = std::move(*letters[0]);
         continue;
       }
-      server::Writer writer(server::BundleHead{.letters = letters.size()});
+      server::BundleHead head{.letters = letters.size()};
+      for (const auto* letter : letters) head.hollow += server::LeftOut(*letter);
+      server::Writer writer(head);
       for (const auto* letter : letters) {
         const std::uint64_t size = letter->size();
         writer.Put(&size, sizeof size);
@@ -269,9 +274,19 @@ class Server final : public OwnPace {
     for (std::size_t s = 0; s < letters_by_server.size(); ++s) {
       auto& bytes = letters_by_server[s];
       const int to = RankOf(static_cast<int>(s));
-      if (!bytes.empty()) TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes)));
+      if (bytes.empty()) continue;
+      const std::size_t hollow = server::LeftOut(bytes);
+      TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes), hollow));
     }
     return {};
+  }
+
+  void Spend(const server::Effort& effort) {
+    fabric::Fabric& fabric = world_.collectives.fabric();
+    fabric.Spend("copy", effort.copied);
+    fabric.Spend("add", effort.added);
+    fabric.Spend("apply", effort.applied);
+    fabric.Spend("rows", effort.rows);
   }
 
   // On the fabric's own thread, or from this member to itself.
@@ -288,13 +303,14 @@ class Server final : public OwnPace {
       for (std::uint64_t i = 0; i < head.letters; ++i)
         TRY(Answer(from, TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>()))), answers));
     }
+    Spend(shard_->TakeEffort());
     for (Shard::Answer& answer : answers) {
       if (answer.to == rank()) {
         letters().SendToSelf(std::move(answer.bytes));
         continue;
       }
       Sent& sent = answers_.emplace_back(Sent{std::move(answer.bytes), {}});
-      sent.transfer = TRY(fabric.StartSend(answer.to, answer_tag_, sent.bytes));
+      sent.transfer = TRY(fabric.StartHollowSend(answer.to, answer_tag_, sent.bytes, server::LeftOut(sent.bytes)));
     }
     while (!answers_.empty() && fabric.Done(answers_.front().transfer)) {
       TRY(fabric.Wait(answers_.front().transfer));
@@ -320,6 +336,7 @@ class Server final : public OwnPace {
       return {};
     }
     const AnswerHead head = TRY(copy_.Take(server, bytes));
+    Spend(copy_.TakeEffort());
     waited_ = std::max(waited_, head.waited);
     Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
     return {};
@@ -442,8 +459,6 @@ Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::W
   if (options.fetch_every > synchrony.MostFetchEvery())
     return Error{Code::kInvalid, Str(Option("fetch-every"), " ", options.fetch_every, " is older than ",
                                      synchrony.ToText(), " allows; give at most ", synchrony.MostFetchEvery())};
-  if (world.parameters.blocks() > 0 && base::IsHollow(world.parameters.Row(0, 0)))
-    return not_with("a simulation of times alone");
   auto gradient = TRY(world.model.NewGradient(world.memory));
   return StrategyPtr(std::make_unique<Server>(options, world, synchrony, std::move(gradient)));
 }

@@ -11,11 +11,12 @@ namespace freshet::strategy::server {
 Result<std::unique_ptr<Shard>> Shard::Make(const Options& options, const model::Model& model,
                                            const optimize::Parameters& start, const optimize::Optimizer& optimizer,
                                            optimize::Memory& memory) {
+  const bool hollow = start.blocks() > 0 && base::IsHollow(start.Row(0, 0));
   auto parameters = TRY(model.NewParameters(memory));
-  parameters.CopyFrom(start);
+  if (!hollow) parameters.CopyFrom(start);
   auto own = TRY(optimize::Optimizer::Make(optimizer.options(), memory));
   TRY(own->Follow(parameters));
-  own->state().CopyFrom(optimizer.state());
+  if (!hollow) own->state().CopyFrom(optimizer.state());
   own->SetStep(optimizer.step());
   auto gradient = TRY(model.NewGradient(memory));
   return std::unique_ptr<Shard>(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
@@ -164,11 +165,12 @@ void Shard::Return(std::uint64_t clock, const std::vector<bool>& away) {
 Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   Reader reader(pull.letter);
   const auto head = TRY(reader.Take<PullHead>());
-  Writer writer(AnswerHead{.request = head.request,
-                           .clock = clock_,
-                           .version = version_,
-                           .waited = base::Seconds(now - pull.since),
-                           .notice = notice_});
+  AnswerHead answer{.request = head.request,
+                    .clock = clock_,
+                    .version = version_,
+                    .waited = base::Seconds(now - pull.since),
+                    .notice = notice_};
+  Writer writer(answer);
   for (std::uint32_t i = 0; i < head.parcels; ++i) {
     const auto parcel = TRY(reader.Take<Parcel>());
     const std::uint64_t width = parameters_.width(parcel.block);
@@ -178,14 +180,18 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
       TRY(MakeRoom(parcel.block, last));
       if (parcel.count > 0)
         writer.Put(parameters_.Row(parcel.block, parcel.first), parcel.count * width * sizeof(float));
+      effort_.copied += parcel.count * width * sizeof(float);
       continue;
     }
     const auto rows = TRY(RowsOf(parcel, reader, nullptr));
     if (rows.empty()) continue;
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    effort_.rows += BytesOf(parcel.block, rows.size());
     float* out = writer.Floats(rows.size() * width);
     for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
   }
+  answer.hollow = writer.hollow();
+  writer.SetHead(answer);
   return Answer{pull.worker, writer.Take()};
 }
 
@@ -224,20 +230,24 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
     AddRows(parcel.block, rows, TRY(reader.Numbers<float>(rows.size() * width)).data());
     return {};
   }
-  if (parcel.count > reader.left() / sizeof(float) / width) return Reader::Damaged();
-  const auto values = TRY(reader.Numbers<float>(parcel.count * width));
+  if (!Hollow() && parcel.count > reader.left() / sizeof(float) / width) return Reader::Damaged();
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
   if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
       parcel.count > parameters_.rows(parcel.block) - parcel.first)
     return Reader::Damaged();
-  float* const sum = block.memory().data() + parcel.first * width;
-  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  if (!Hollow()) {
+    const auto values = TRY(reader.Numbers<float>(parcel.count * width));
+    float* const sum = block.memory().data() + parcel.first * width;
+    for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  }
+  effort_.added += parcel.count * width * sizeof(float);
   block.SetFull();
   stretches_.push_back({parcel.block, parcel.first, parcel.first + parcel.count});
   return {};
 }
 
 void Shard::AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values) {
+  effort_.rows += BytesOf(b, rows.size());
   optimize::BlockGradient& block = gradient_.blocks[b];
   const std::uint64_t width = block.width();
   const bool dense = block.form() == optimize::BlockGradient::Form::kDense;
@@ -286,6 +296,7 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
     const std::uint64_t width = parameters_.width(parcel.block);
     const auto values = TRY(reader.Numbers<float>(rows.size() * width));
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    effort_.rows += BytesOf(parcel.block, rows.size());
     ApplyRows(parcel.block, rows, values, factor);
   }
   if (head.parcels > 0) EndUpdate();
@@ -321,6 +332,8 @@ Result<void> Shard::Apply() {
   digests_.clear();
   BeginUpdate();
   if (gradient_.buffer == nullptr) {
+    for (std::size_t b = 0; b < gradient_.blocks.size(); ++b)
+      effort_.rows += BytesOf(b, gradient_.blocks[b].touched().size());
     model_.Apply(parameters_, gradient_, weight_, *optimizer_, workspace_);
   } else {
     if (weight_ > 0) gradient_.Scale(static_cast<float>(1 / weight_));
@@ -333,8 +346,12 @@ Result<void> Shard::Apply() {
       const std::uint64_t first = stretch.block == done.block ? std::max(stretch.first, done.last) : stretch.first;
       if (first >= stretch.last) continue;
       optimize::BlockGradient& block = gradient_.blocks[stretch.block];
-      optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
-      std::fill_n(block.memory().data() + first * block.width(), (stretch.last - first) * block.width(), 0.0f);
+      const std::size_t floats = (stretch.last - first) * block.width();
+      effort_.applied += floats * sizeof(float);
+      if (!Hollow()) {
+        optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
+        std::fill_n(block.memory().data() + first * block.width(), floats, 0.0f);
+      }
       done = {stretch.block, first, stretch.last};
     }
     stretches_.clear();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "data/rows.h"
@@ -55,6 +56,8 @@ class Shard {
   const optimize::Parameters& parameters() const { return parameters_; }
   const optimize::Optimizer& optimizer() const { return *optimizer_; }
 
+  Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
+
   bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
   const Staleness& staleness() const { return staleness_; }
 
@@ -104,6 +107,10 @@ class Shard {
   // Rows that a parcel names, given those that were asked for the last time.
   Result<std::span<const std::uint32_t>> RowsOf(const Parcel& parcel, Reader& reader, const Lists* asked) const;
   Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
+  bool Hollow() const { return parameters_.blocks() > 0 && base::IsHollow(parameters_.Row(0, 0)); }
+  std::size_t BytesOf(std::size_t b, std::size_t rows) const {
+    return rows * (parameters_.width(b) + 1) * sizeof(float);
+  }
 
   const Options options_;
   const model::Model& model_;
@@ -122,7 +129,7 @@ class Shard {
     std::uint64_t first = 0, last = 0;
   };
   optimize::Gradient gradient_;
-  std::vector<Stretch> stretches_;                // of dense blocks, that the gradient has something of
+  std::vector<Stretch> stretches_;               // of dense blocks, that the gradient has something of
   std::vector<std::vector<std::byte>> digests_;  // of the rows it was summed over
   double weight_ = 0, progress_ = 0;
   std::uint64_t stale_ = 0;
@@ -130,6 +137,7 @@ class Shard {
   data::Rows seen_;
   std::vector<float> scaled_;
   Staleness staleness_{};
+  Effort effort_;
 };
 
 }  // namespace freshet::strategy::server
