@@ -46,6 +46,8 @@ Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Pl
   if (nodes > platform.nodes)
     return Error{Code::kInvalid, Str(nodes, " nodes of ", platform.name, ": it has ", platform.nodes)};
   if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes;
+  if (platform.topology == "regions")  // those that are used are in all of them
+    platform.nodes = std::max(nodes, fabric::sim::PartsOf(platform.shape, 'x')[0]);
   if (platform.topology == "star")
     return std::unique_ptr<fabric::sim::Flows>(std::make_unique<fabric::sim::StarFlows>(platform));
   return door.extras.make_flows(platform);
