@@ -113,7 +113,7 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add(
       "synchrony", &strategy.synchrony,
       "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "
-      "by less than V of their length are held back), bap (nobody waits)",
+      "by less than V of their length are held back, and what is read is read ahead), bap (nobody waits)",
       {.value = "MODE"});
   settings.Add("fetch-every", &strategy.fetch_every, "server, not bsp: steps for which a worker uses what it has read",
                {.value = "N", .least = 1});

@@ -56,7 +56,7 @@ Copy::Letters Copy::AskDense(std::uint64_t clock) {
     Writer writer(PullHead{
         .parcels = static_cast<std::uint32_t>(stretches_[s].size()), .needs = Needs(clock), .request = ++requests_});
     for (const Parcel& parcel : stretches_[s]) writer.Begin(parcel);
-    asked_[requests_] = {static_cast<int>(s), clock, {}};
+    Remember(asked_[requests_] = {static_cast<int>(s), clock, {}, {}});
     letters[s] = writer.Take();
   }
   return letters;
@@ -81,17 +81,58 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
       if (!wanted[s][b].empty())
         writer.Begin({static_cast<std::uint32_t>(b), Parcel::Form::kRows, 0, wanted[s][b].size()}, wanted[s][b]);
     last_[s] = wanted[s];
-    asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s])};
+    Remember(asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s]), {}});
     letters[s] = writer.Take();
   }
   return letters;
+}
+
+// Of who does not wait: what it has asked for is not asked for again, and is moved on meanwhile.
+void Copy::Remember(Question& question) {
+  if (!options_.ahead) return;
+  const auto s = static_cast<std::size_t>(question.server);
+  const auto remember = [&](const float* from, std::size_t count) {
+    if (!Hollow()) question.had.insert(question.had.end(), from, from + count);
+  };
+  for (std::size_t b = 0; b < question.rows.size(); ++b) {
+    if (!question.rows[b].empty() && stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
+    for (const std::uint32_t row : question.rows[b]) {
+      remember(parameters_.Row(b, row), parameters_.width(b));
+      stamps_[b][row] = kAsked;
+    }
+  }
+  if (!Dense()) return;
+  dense_stamps_[s] = kAsked;
+  for (const Parcel& parcel : stretches_[s]) {
+    const std::size_t floats = parcel.count * parameters_.width(parcel.block);
+    remember(parameters_.Row(parcel.block, parcel.first), floats);
+    effort_.copied += floats * sizeof(float);
+  }
+}
+
+void Copy::Put(std::span<const float> from, float* to, const float*& had) const {
+  if (!options_.ahead) {
+    std::copy(from.begin(), from.end(), to);
+    return;
+  }
+  for (const float value : from) {
+    *to = value + (*to - *had++);
+    ++to;
+  }
+}
+
+void Copy::Learn(double weight, optimize::Optimizer& optimizer, model::Workspace& workspace) {
+  if (Dense()) effort_.applied += parameters_.size() * sizeof(float);
+  for (std::size_t b = 0; !Dense() && b < gradient_.blocks.size(); ++b)
+    effort_.rows += gradient_.blocks[b].touched().size() * (parameters_.width(b) + 1) * sizeof(float);
+  model_.Apply(parameters_, gradient_, weight, optimizer, workspace);
 }
 
 Copy::Letters Copy::Away() {
   Letters letters(servers());
   for (std::size_t s = 0; s < servers(); ++s) {
     letters[s] = Writer(AwayHead{.request = ++requests_}).Take();
-    asked_[requests_] = {static_cast<int>(s), 0, {}};
+    asked_[requests_] = {static_cast<int>(s), 0, {}, {}};
   }
   return letters;
 }
@@ -110,6 +151,7 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
   const auto s = static_cast<std::size_t>(server);
   const std::uint64_t stamp = question.clock + 1;
   versions_[s] = head.version;
+  const float* had = question.had.data();
   for (std::size_t b = 0; b < question.rows.size(); ++b) {
     const auto& rows = question.rows[b];
     if (rows.empty()) continue;
@@ -118,7 +160,7 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
     effort_.rows += rows.size() * (width + 1) * sizeof(float);
     if (stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
     for (const std::uint32_t row : rows) {
-      std::copy_n(from, width, parameters_.Row(b, row));
+      Put({from, width}, parameters_.Row(b, row), had);
       stamps_[b][row] = static_cast<std::uint32_t>(stamp);
       from += width;
     }
@@ -128,7 +170,7 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
     effort_.copied += parcel.count * parameters_.width(parcel.block) * sizeof(float);
     if (Hollow()) continue;
     const auto values = TRY(reader.Numbers<float>(parcel.count * parameters_.width(parcel.block)));
-    std::copy(values.begin(), values.end(), parameters_.Row(parcel.block, parcel.first));
+    Put(values, parameters_.Row(parcel.block, parcel.first), had);
   }
   dense_stamps_[s] = stamp;
   return head;

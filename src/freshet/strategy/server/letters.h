@@ -56,11 +56,12 @@ struct AwayHead {
   std::uint64_t request = 0;
 };
 
-// Asks the first server which piece of the rows is the worker's, after those it knows of; and the answer. See server.cc.
+// Asks the first server which pieces of the rows are the worker's, after those it knows of; and the answer. See server.cc.
 struct Ticket {
   Kind kind = Kind::kTicket;
   std::uint8_t unused[7] = {};
-  std::uint64_t piece = 0;
+  std::uint64_t piece = 0;  // the first
+  std::uint64_t count = 1;  // and how many, one after another
 };
 
 // Several letters to one server as one: each behind its length.

@@ -8,11 +8,17 @@
 //
 // Where nobody waits and all workers are handed all rows, a worker learns from the pieces it has tickets for, and gets the next
 // ticket when it has done one: who is slow does fewer. Tickets are numbers of pieces of an epoch; the first server gives them
-// out, each once, and everybody begins with two, so that one is always known.
+// out, each once, and everybody begins with two, so that one is always known. Where it takes longer than a step until the
+// next one is, who reads ahead asks for twice as many.
+//
+// Approximate workers read ahead (Copy): a step does not wait for an answer that is on its way. It waits for one that takes
+// more steps than the fastest did: then it is the servers that have much to do, and to run on would only make them stale.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/option.h"
@@ -43,9 +49,10 @@ class Server final : public OwnPace {
         gradient_(std::move(gradient)),
         placement_(Blocks(world.parameters), servers_,
                    {.range_rows = gradient_.buffer == nullptr ? kRangeRows : 0, .alike = !world.model.Supervised()}),
-        copy_({synchrony, options.fetch_every, options.push_every}, world.model, world.parameters,
+        ahead_(synchrony.kind == Synchrony::Kind::kApproximate && world.model.Supervised()),
+        copy_({synchrony, options.fetch_every, options.push_every, ahead_}, world.model, world.parameters,
               world.optimizer.options().schedule.rate, placement_, gradient_),
-        expected_(static_cast<std::size_t>(servers_), 0),
+        expected_(static_cast<std::size_t>(servers_)),
         first_step_(world.optimizer.step()) {
     workspace_.threads = options.threads;
     ticketed_ = options.whole && !synchrony_.bounded() && world.model.Supervised();
@@ -115,6 +122,7 @@ class Server final : public OwnPace {
  protected:
   Result<void> Begin() override {
     began_ = true;
+    step_ = world_.optimizer.step();
     if (!serves()) return {};
     const base::Lock lock(mutex_);
     if (shard_ == nullptr)
@@ -128,8 +136,9 @@ class Server final : public OwnPace {
     if (ticketed_ && tickets_.front() != pieces_++) return 0.0;  // it is another worker's
     const auto begun = world_.clock.Now();
     const std::vector<std::byte> digest = DigestOf(mine);
-    if (gradient_.buffer == nullptr || copy_.outstanding() == 0) TRY(SendAll(Bundle({copy_.Ask(mine, clock_)})));
-    TRY(AwaitAnswers());
+    if (ahead_ || gradient_.buffer == nullptr || copy_.outstanding() == 0)
+      TRY(SendAll(Bundle({copy_.Ask(mine, clock_)})));
+    TRY(ahead_ ? TakeAnswers([this] { return copy_.AskedAt(clock_) + StepsAhead() > clock_; }) : AwaitAnswers());
     const auto asked = world_.clock.Now();
     if (model.observes(world_.parameters, world_.optimizer) == model::Model::Observes::kRows)
       model.Observe(world_.parameters, piece, world_.optimizer);
@@ -150,17 +159,25 @@ class Server final : public OwnPace {
     ++clock_;
     if (ticketed_) {
       tickets_.pop_front();
-      told_now.push_back({server::Writer(server::Ticket{}).Take()});
+      if (const std::uint64_t known = tickets_.size() + tickets_coming_; known < tickets_wanted_) {
+        told_now.push_back({server::Writer(server::Ticket{.count = tickets_wanted_ - known}).Take()});
+        tickets_coming_ += tickets_wanted_ - known;
+      }
     }
     // What does not depend on the next rows is asked for at once, and comes while they are read.
     if (gradient_.buffer != nullptr) told_now.push_back(copy_.Ask({}, clock_));
     TRY(SendAll(Bundle(std::move(told_now))));
     TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(servers_)));
     const auto told = world_.clock.Now();
+    if (ahead_ && weight > 0) LearnAhead(weight);
+    const auto learned = world_.clock.Now();
+    if (ahead_ && ticketed_) TRY(AwaitTicket());
     const double waited = std::min(std::exchange(waited_, 0), base::Seconds(asked - begun));
     times_.wait += waited;
     times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
+    times_.exchange += base::Seconds(world_.clock.Now() - learned);
     times_.compute += base::Seconds(computed - asked);
+    times_.apply += base::Seconds(learned - told);
     return loss;
   }
 
@@ -205,6 +222,7 @@ class Server final : public OwnPace {
 
  private:
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
+  static constexpr std::uint64_t kMostAhead = 64;    // steps
   // Of rows that are asked for one by one: few, since those that most ask for often stand beside each other.
   static constexpr std::uint64_t kRangeRows = 64;
   struct Sent {
@@ -217,6 +235,25 @@ class Server final : public OwnPace {
     std::vector<bool> dry;            // by rank
     std::vector<std::uint64_t> rows;  // by block
   };
+
+  std::uint64_t StepsAhead() const {
+    const double step = times_.compute / static_cast<double>(std::max<std::uint64_t>(times_.steps, 1));
+    const double steps = step > 0 ? std::ceil(base::Seconds(fastest_.value_or(base::Clock::Duration{})) / step) : 1;
+    return static_cast<std::uint64_t>(std::clamp(steps, 1.0, static_cast<double>(kMostAhead)));
+  }
+
+  // By oneself, until servers have answered.
+  void LearnAhead(double weight) {
+    world_.optimizer.SetProgress(progress_);
+    copy_.Learn(weight * workers_, world_.optimizer, workspace_);
+    Spend(copy_.TakeEffort());
+  }
+
+  Result<void> AwaitTicket() {
+    if (!tickets_.empty()) return {};
+    tickets_wanted_ = std::min(2 * tickets_wanted_, kMostAhead);
+    return TakeAnswers([this] { return !tickets_.empty(); });
+  }
 
   static std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
     std::vector<optimize::Block> blocks;
@@ -250,7 +287,8 @@ class Server final : public OwnPace {
       std::vector<std::vector<std::byte>*> letters;
       for (Copy::Letters& each : all)
         if (s < each.size() && !each[s].empty()) letters.push_back(&each[s]);
-      for (const auto* letter : letters) expected_[s] += static_cast<Kind>((*letter)[0]) == Kind::kPush ? 0 : 1;
+      for (const auto* letter : letters)
+        if (static_cast<Kind>((*letter)[0]) != Kind::kPush) expected_[s].push_back(world_.clock.Now());
       if (letters.empty()) continue;
       if (letters.size() == 1) {
         bundled[s] = std::move(*letters[0]);
@@ -321,7 +359,10 @@ class Server final : public OwnPace {
 
   Result<void> Answer(int from, std::span<const std::byte> letter, Shard::Answers& answers) REQUIRES(mutex_) {
     if (!letter.empty() && static_cast<Kind>(letter[0]) == Kind::kTicket) {
-      answers.push_back({from, server::Writer(server::Ticket{.piece = next_ticket_++}).Take()});
+      const auto wanted = TRY(server::Reader(letter).Take<server::Ticket>());
+      if (wanted.count > kMostAhead) return server::Reader::Damaged();
+      answers.push_back({from, server::Writer(server::Ticket{.piece = next_ticket_, .count = wanted.count}).Take()});
+      next_ticket_ += wanted.count;
       return {};
     }
     for (Shard::Answer& answer : TRY(shard_->On(from, letter, world_.clock.Now())))
@@ -330,9 +371,16 @@ class Server final : public OwnPace {
   }
 
   Result<void> Take(int server, std::span<const std::byte> bytes) {
-    --expected_[static_cast<std::size_t>(server)];
+    auto& expected = expected_[static_cast<std::size_t>(server)];
+    if (expected.empty()) return server::Reader::Damaged();
+    const auto took = world_.clock.Now() - expected.front();
+    expected.pop_front();
+    if (RankOf(server) != rank()) fastest_ = std::min(fastest_.value_or(took), took);
     if (!bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket) {
-      tickets_.push_back(TRY(server::Reader(bytes).Take<server::Ticket>()).piece);
+      const auto given = TRY(server::Reader(bytes).Take<server::Ticket>());
+      if (given.count > tickets_coming_) return server::Reader::Damaged();
+      for (std::uint64_t i = 0; i < given.count; ++i) tickets_.push_back(given.piece + i);
+      tickets_coming_ -= given.count;
       return {};
     }
     const AnswerHead head = TRY(copy_.Take(server, bytes));
@@ -344,23 +392,59 @@ class Server final : public OwnPace {
 
   // To all that was asked.
   Result<void> AwaitAnswers() {
-    fabric::Fabric& fabric = world_.collectives.fabric();
-    std::vector<std::pair<int, fabric::Transfer>> coming;
-    for (int s = 0; s < servers_; ++s)
-      for (int i = 0; RankOf(s) != rank() && i < expected_[static_cast<std::size_t>(s)]; ++i)
-        coming.emplace_back(s, TRY(fabric.StartBorrow(RankOf(s), answer_tag_)));
-    for (const auto& [from, transfer] : coming) {
-      const fabric::Arrived arrived = TRY(fabric.Wait(transfer, Letterbox::kPatience));
-      const auto taken = Take(from, arrived.view);
-      fabric.Release(transfer);
-      TRY(taken);
-    }
-    while (serves() && expected_[static_cast<std::size_t>(ServerAt(rank()))] > 0) TRY(AwaitLetter());
+    TRY(ListenForAnswers());
+    while (!coming_.empty()) TRY(TakeAnswer(0));
+    return AwaitOwnAnswers();
+  }
+  Result<void> AwaitOwnAnswers() {
+    while (serves() && !expected_[static_cast<std::size_t>(ServerAt(rank()))].empty()) TRY(AwaitLetter());
     return {};
   }
 
+  // Those that are here, and more until that is enough.
+  template <class Enough>
+  Result<void> TakeAnswers(const Enough& enough) {
+    fabric::Fabric& fabric = world_.collectives.fabric();
+    TRY(AwaitOwnAnswers());
+    TRY(ListenForAnswers());
+    for (std::size_t i = 0; i < coming_.size();) {
+      if (fabric.Done(coming_[i].transfer))
+        TRY(TakeAnswer(i));
+      else
+        ++i;
+    }
+    while (!enough() && !coming_.empty()) {
+      std::vector<fabric::Transfer> transfers;
+      for (const Coming& each : coming_) transfers.push_back(each.transfer);
+      TRY(TakeAnswer(TRY(fabric.WaitAny(transfers, Letterbox::kPatience))));
+    }
+    return {};
+  }
+
+  Result<void> ListenForAnswers() {
+    for (int s = 0; s < servers_; ++s) {
+      const auto here =
+          std::count_if(coming_.begin(), coming_.end(), [s](const Coming& each) { return each.server == s; });
+      for (auto i = here; RankOf(s) != rank() && i < std::ssize(expected_[static_cast<std::size_t>(s)]); ++i)
+        coming_.push_back({s, TRY(world_.collectives.fabric().StartBorrow(RankOf(s), answer_tag_))});
+    }
+    return {};
+  }
+
+  Result<void> TakeAnswer(std::size_t i) {
+    fabric::Fabric& fabric = world_.collectives.fabric();
+    const Coming coming = coming_[i];
+    coming_.erase(coming_.begin() + static_cast<std::ptrdiff_t>(i));
+    const fabric::Arrived arrived = TRY(fabric.Wait(coming.transfer, Letterbox::kPatience));
+    const auto taken = Take(coming.server, arrived.view);
+    fabric.Release(coming.transfer);
+    return taken;
+  }
+
   Result<Agreement> Agree() {
-    std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, clock_, world_.optimizer.step(), dry() ? 1u : 0u};
+    // A worker that reads ahead makes steps of its own, which are not those of the model.
+    const std::uint64_t step = began_ ? step_ : world_.optimizer.step();
+    std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, clock_, step, dry() ? 1u : 0u};
     const std::size_t first = mine.size();
     {
       const base::Lock lock(mutex_);
@@ -421,18 +505,26 @@ class Server final : public OwnPace {
   const fabric::Tag answer_tag_;
   optimize::Gradient gradient_;
   Placement placement_;
+  const bool ahead_;
   Copy copy_;
   model::Workspace workspace_;
   data::Rows digest_;
-  std::vector<int> expected_;  // answers, by server
+  struct Coming {
+    int server = 0;
+    fabric::Transfer transfer;
+  };
+  std::vector<std::deque<base::Clock::Duration>> expected_;  // answers, by server: when they were asked for
+  std::optional<base::Clock::Duration> fastest_;             // of the answers of others
+  std::vector<Coming> coming_;                               // those that are listened for
   const std::uint64_t first_step_;
-  std::uint64_t clock_ = 0;
+  std::uint64_t clock_ = 0, step_ = 0;  // its own; of the model, when all last met
   double progress_ = 0, waited_ = 0;
   bool began_ = false, away_ = false;
 
   bool ticketed_ = false;
   std::uint64_t pieces_ = 0;           // of this epoch that this worker has come past
   std::deque<std::uint64_t> tickets_;  // those it is to learn from next, ascending
+  std::uint64_t tickets_wanted_ = 2, tickets_coming_ = 0;
   mutable std::vector<std::int64_t> saved_;
 
   mutable base::Mutex mutex_;
