@@ -92,7 +92,7 @@ TEST_F(CompareTest, RefusesWhatItDoesNotKnow) {
 }
 
 TEST_F(CompareTest, ProcessesLearnByServersOfTheirOwnAndByEachOther) {
-  for (const std::string synchrony : {"bsp", "ssp:2", "bap"})
+  for (const std::string synchrony : {"bsp", "ssp:2", "asp:0.01", "bap"})
     for (const std::string servers : {"0", "1"}) {
       SCOPED_TRACE(synchrony + " " + servers);
       const Json json = RunJson({"launch", "-n", "3", "--", "train", "sea.csv", "--strategy", "server", "--synchrony",

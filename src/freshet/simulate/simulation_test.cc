@@ -202,7 +202,7 @@ TEST(ServedSimulation, EverySynchronyEndsTheSameWayEachTime) {
       EXPECT_GT(one.rows_per_second, 0);
       const StepCost cost = priced.costs.Of(32, 4);
       EXPECT_GT(one.times.compute, 0.999 * cost.compute);
-      EXPECT_LT(one.times.compute, 1.1 * cost.compute);        // who serves, too, has less of its cores
+      EXPECT_LT(one.times.compute, 1.25 * cost.compute);       // who serves, too, has less of its cores
       EXPECT_LT(one.times.total(), 1.001 * one.step_seconds);  // a mean, and what the slowest takes
       EXPECT_GT(one.times.total(), 0.7 * one.step_seconds);
       EXPECT_EQ(one.step_seconds, other.step_seconds);

@@ -30,7 +30,9 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // Shown every letter as it comes, on the fabric's own thread: true when that was all there is to do with it. Its
   // failure is that of the group.
   using Serve = std::function<Result<bool>(int from, std::span<const std::byte> bytes)>;
-  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {});
+  // `at_once`: so many are coming in at a time, each in memory of its own; they are taken in the order in which they were
+  // offered.
+  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {}, std::size_t at_once = 1);
 
   // Letters of members who write before this one has opened wait for it.
   void Open();
@@ -65,7 +67,11 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   const fabric::Tag tag_;
   const base::Clock& clock_;
   const Serve serve_;
+  const std::size_t at_once_;
   std::deque<Sent> sent_;
+
+  std::deque<fabric::Transfer> coming_;  // of who listens
+  bool closing_ = false;                 // no others are listened for
 
   mutable base::Mutex mutex_;
   std::unique_ptr<base::Condition> changed_;

@@ -13,12 +13,12 @@ constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3};
 
 }  // namespace
 
-OwnPace::OwnPace(const StrategyOptions& options, const World& world)
+OwnPace::OwnPace(const StrategyOptions& options, const World& world, std::size_t letters_at_once)
     : options_(options),
       world_(world),
       letters_(std::make_shared<Letterbox>(
           world.collectives.fabric(), world.collectives.NextTag(),
-          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); })) {}
+          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); }, letters_at_once)) {}
 
 Result<void> OwnPace::Open() {
   if (size() > 1 && letters_->open()) return {};

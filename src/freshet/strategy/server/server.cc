@@ -41,7 +41,7 @@ using server::Synchrony;
 class Server final : public OwnPace {
  public:
   Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, optimize::Gradient gradient)
-      : OwnPace(options, world),
+      : OwnPace(options, world, kAtOnce),
         synchrony_(synchrony),
         servers_(options.servers == 0 ? size() : options.servers),
         workers_(options.servers == 0 ? size() : size() - options.servers),
@@ -222,6 +222,7 @@ class Server final : public OwnPace {
 
  private:
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
+  static constexpr std::size_t kAtOnce = 4;          // that come in, so that one is on its way while another is added
   static constexpr std::uint64_t kMostAhead = 64;    // steps
   // Of rows that are asked for one by one: few, since those that most ask for often stand beside each other.
   static constexpr std::uint64_t kRangeRows = 64;
@@ -237,7 +238,7 @@ class Server final : public OwnPace {
   };
 
   std::uint64_t StepsAhead() const {
-    const double step = times_.compute / static_cast<double>(std::max<std::uint64_t>(times_.steps, 1));
+    const double step = (times_.read + times_.compute + times_.apply) / static_cast<double>(times_.steps + 1);
     const double steps = step > 0 ? std::ceil(base::Seconds(fastest_.value_or(base::Clock::Duration{})) / step) : 1;
     return static_cast<std::uint64_t>(std::clamp(steps, 1.0, static_cast<double>(kMostAhead)));
   }
