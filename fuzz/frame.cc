@@ -37,7 +37,7 @@ void FeedEngine(std::span<const std::byte> bytes) {
   const auto add = engine.StartReceive(Operation::Kind::kReceiveAdd, kAnyRank, 2, Landing(std::span(sums))).value();
   const auto borrow = engine.StartReceive(Operation::Kind::kBorrow, 1, 3, Landing()).value();
   const std::vector<std::byte> long_one(100'000);
-  const auto send = engine.StartSend(1, 4, long_one).value();
+  const auto send = engine.StartSend(1, 4, long_one, 0).value();
 
   (void)!::send(ends[1], bytes.data(), bytes.size(), MSG_NOSIGNAL);
   for (int i = 0; i < 10; ++i) engine.Turn();

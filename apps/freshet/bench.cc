@@ -72,6 +72,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   settings.Group("Exchange");
   step.together.topology = "ring";
   step.together.RegisterExchange(settings);
+  step.together.RegisterServers(settings);
   settings.Group("Place");
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};

@@ -19,7 +19,8 @@ void ClusterFlags::RegisterCluster(base::Settings& settings) {
 void ClusterFlags::RegisterModel(base::Settings& settings) {
   settings.Add("model", &model, "a network of the zoo, or url-like, a linear model of sparse rows",
                {.letter = 'm', .value = "NAME"});
-  settings.Add("input", &input, "shape of its inputs (its own, if not given)", {.value = "3x224x224"});
+  settings.Add("input", &input, "shape of its inputs, or how many features (its own, if not given)",
+               {.value = "3x224x224"});
 }
 
 Result<ClusterFlags::Found> ClusterFlags::Find(Door& door) const {
@@ -45,6 +46,8 @@ Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Pl
   if (nodes > platform.nodes)
     return Error{Code::kInvalid, Str(nodes, " nodes of ", platform.name, ": it has ", platform.nodes)};
   if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes;
+  if (platform.topology == "regions")  // those that are used are in all of them
+    platform.nodes = std::max(nodes, fabric::sim::PartsOf(platform.shape, 'x')[0]);
   if (platform.topology == "star")
     return std::unique_ptr<fabric::sim::Flows>(std::make_unique<fabric::sim::StarFlows>(platform));
   return door.extras.make_flows(platform);

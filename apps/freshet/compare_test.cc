@@ -50,6 +50,21 @@ TEST_F(CompareTest, InSimulatedTimeWhoWaitsForNobodyIsFasterBesideStragglers) {
   EXPECT_EQ(Run(arguments).out, finished.out);
 }
 
+// Who reads ahead computes while what it has asked for is on its way.
+TEST_F(CompareTest, FarFromEachOtherApproximateWorkersReachTheLossOfBulkInAFifthOfItsTime) {
+  scratch_.Write("far.toml", "nodes = 4\nlink-us = 15000\n");
+  const Json json = RunJson({"compare", "sea.csv", "--strategies", "bsp,asp:0.01,bap", "--epochs", "2", "--platform",
+                             "far.toml", "--row-us", "20", "--holdout", "0.1", "--json", "--quiet"});
+  ASSERT_EQ(json["courses"].size(), 3u);
+  const auto& [bulk, approximate] = std::pair(json["courses"][0], json["courses"][1]);
+  ASSERT_TRUE(approximate.contains("seconds_to_goal"));
+  EXPECT_LT(approximate["seconds_to_goal"].get<double>(), 0.2 * bulk["seconds_to_goal"].get<double>());
+  EXPECT_LT(approximate["seconds"].get<double>(), 0.2 * bulk["seconds"].get<double>());
+  EXPECT_LT(approximate["loss"].get<double>(), 1.01 * bulk["loss"].get<double>());
+  EXPECT_EQ(approximate["rows"], bulk["rows"]);
+  EXPECT_GT(json["courses"][2]["seconds"].get<double>(), 0.9 * bulk["seconds"].get<double>());
+}
+
 TEST_F(CompareTest, OnThreadsASlowWorkerIsWaitedForInBulkOnly) {
   const Json json = RunJson({"compare", "sea.csv", "--strategies", "bsp,bap", "--workers", "2", "--batch", "32",
                              "--row-us", "300", "--straggler", "3x@1", "--json", "--quiet"});
@@ -77,7 +92,7 @@ TEST_F(CompareTest, RefusesWhatItDoesNotKnow) {
 }
 
 TEST_F(CompareTest, ProcessesLearnByServersOfTheirOwnAndByEachOther) {
-  for (const std::string synchrony : {"bsp", "ssp:2", "bap"})
+  for (const std::string synchrony : {"bsp", "ssp:2", "asp:0.01", "bap"})
     for (const std::string servers : {"0", "1"}) {
       SCOPED_TRACE(synchrony + " " + servers);
       const Json json = RunJson({"launch", "-n", "3", "--", "train", "sea.csv", "--strategy", "server", "--synchrony",

@@ -21,7 +21,7 @@ using simulate::Scenario;
 
 struct Flags {
   ClusterFlags cluster;
-  std::string nodes = "1..";
+  std::string nodes = "1..", servers = "0";
   std::uint64_t batch = 256, batch_per_node = 0;
   int workers_per_node = 1, steps = 3, slow_node = -1;
   double slow_times = 2;
@@ -34,6 +34,11 @@ struct Flags {
     settings.Group("Where");
     cluster.RegisterCluster(settings);
     settings.Add("nodes", &nodes, "how many of its nodes: 16, or 1,8,64, or 1..64 (doubling)", {.value = "N"});
+    settings.Add(
+        "servers", &servers,
+        "strategy server: so many nodes more, which have the parameters and no rows, as many ways as nodes (0: "
+        "every worker serves, too)",
+        {.value = "N"});
     settings.Add("workers-per-node", &workers_per_node, "that share its cores", {.value = "N", .least = 1});
     settings.Add("list", &list, "shows the platforms that are known by name, as files that could be changed");
     settings.Group("What");
@@ -57,65 +62,89 @@ struct Flags {
   }
 };
 
-Error BadNodes(const std::string& text) {
-  return {Code::kInvalid, Str(Option("nodes"), " ", Quoted(text), ": expected 16, or 1,8,64, or 1..64")};
-}
+// Numbers of something, as they were written.
+struct Counts {
+  const char* option;
+  const std::string& text;
 
-Result<int> CountOf(std::string_view text, const std::string& all) {
-  int count = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (problem != std::errc() || end != text.data() + text.size() || count < 1) return BadNodes(all);
-  return count;
-}
-
-// "1..64" is 1, 2, 4 and so on, and 64; without an end, as many as the platform has.
-Result<std::vector<int>> NodesOf(const std::string& text, const Platform& platform) {
-  std::vector<int> nodes;
-  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
-    const int first = TRY(CountOf(std::string_view(text).substr(0, dots), text));
-    const std::string_view end = std::string_view(text).substr(dots + 2);
-    const int last = end.empty() ? std::min(platform.nodes, 64) : TRY(CountOf(end, text));
-    if (last < first) return BadNodes(text);
-    for (int count = first; count < last; count *= 2) nodes.push_back(count);
-    nodes.push_back(last);
-  } else {
-    for (const std::string_view part : Split(text, ',')) nodes.push_back(TRY(CountOf(part, text)));
-    std::sort(nodes.begin(), nodes.end());
+  Error Bad() const {
+    return {Code::kInvalid, Str(Option(option), " ", Quoted(text), ": expected 16, or 1,8,64, or 1..64")};
   }
-  if (nodes.back() > platform.nodes)
-    return Error{Code::kInvalid, Str(Option("nodes"), " ", text, ": ", platform.name, " has ", platform.nodes)};
-  return nodes;
-}
+  Result<int> One(std::string_view part) const {
+    int count = 0;
+    const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), count);
+    if (problem != std::errc() || end != part.data() + part.size() || count < 1) return Bad();
+    return count;
+  }
+  // Ascending. "1..64" is 1, 2, 4 and so on, and 64; without an end, up to 64 of as many as there are.
+  Result<std::vector<int>> Read(const Platform& platform) const {
+    std::vector<int> counts;
+    if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+      const int first = TRY(One(std::string_view(text).substr(0, dots)));
+      const std::string_view end = std::string_view(text).substr(dots + 2);
+      const int last = end.empty() ? std::min(platform.nodes, 64) : TRY(One(end));
+      if (last < first) return Bad();
+      for (int count = first; count < last; count *= 2) counts.push_back(count);
+      counts.push_back(last);
+    } else {
+      for (const std::string_view part : Split(text, ',')) counts.push_back(TRY(One(part)));
+      std::sort(counts.begin(), counts.end());
+    }
+    if (counts.back() > platform.nodes)
+      return Error{Code::kInvalid, Str(Option(option), " ", text, ": ", platform.name, " has ", platform.nodes)};
+    return counts;
+  }
+};
 
 std::string Share(double part, double whole) { return Str(Fixed(whole > 0 ? 100 * part / whole : 0, 0), " %"); }
 
 struct Row {
-  int nodes = 1;
+  int nodes = 1, servers = 0;
   std::uint64_t batch = 1;
   double speed_up = 1;
   Outcome outcome;
 };
 
+bool Served(const Flags& flags) { return flags.together.strategy.kind == "server"; }
+bool SweepsServers(const std::vector<Row>& rows) { return rows.front().servers != rows.back().servers; }
+
+// The number of servers of which more gain less than a tenth.
+std::string Knee(const std::vector<Row>& rows) {
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (rows[i].speed_up < 1.1 * rows[i - 1].speed_up)
+      return Str("knee: ", rows[i - 1].servers, rows[i - 1].servers == 1 ? " server" : " servers", "; with ",
+                 rows[i].servers, " it is less than a tenth faster\n");
+  return Str("knee: none up to ", rows.back().servers, " servers\n");
+}
+
+// What an update is exchanged by.
+std::string How(const Flags& flags) {
+  const strategy::StrategyOptions& how = flags.together.strategy;
+  if (Served(flags)) return Str("servers, ", how.synchrony);
+  return Str(how.kind, " by ", flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
+             how.kind == "allreduce" ? "" : Str(", every ", how.every));
+}
+
 std::string ToText(const std::vector<Row>& rows, const Flags& flags, const Platform& platform,
                    const simulate::Subject& subject) {
   std::vector<std::vector<std::string>> table = {{"nodes", "batch", "update", "rows/s", "speed-up", "efficient", "read",
                                                   "compute", "wait", "exchange", "apply", "sent", "bound by"}};
+  if (Served(flags)) table[0].insert(table[0].begin() + 1, "servers");
   for (const Row& row : rows) {
     const strategy::StepTimes& times = row.outcome.times;
     const double total = times.total();
     table.push_back({Str(row.nodes), Str(row.batch), TimeText(row.outcome.step_seconds),
-                     Fixed(row.outcome.rows_per_second, 1), Fixed(row.speed_up, 2), Share(row.speed_up, row.nodes),
-                     Share(times.read, total), Share(times.compute, total), Share(times.wait, total),
-                     Share(times.exchange, total), Share(times.apply, total), HumanBytes(row.outcome.bytes_per_update),
-                     row.outcome.Bottleneck()});
+                     Fixed(row.outcome.rows_per_second, 1), Fixed(row.speed_up, 2),
+                     Share(row.speed_up, SweepsServers(rows) ? row.servers : row.nodes), Share(times.read, total),
+                     Share(times.compute, total), Share(times.wait, total), Share(times.exchange, total),
+                     Share(times.apply, total), HumanBytes(row.outcome.bytes_per_update), row.outcome.Bottleneck()});
+    if (Served(flags)) table.back().insert(table.back().begin() + 1, Str(row.servers));
   }
-  const strategy::StrategyOptions& how = flags.together.strategy;
   std::string out =
       Str(subject.name, " (", HumanBytes(subject.parameter_bytes), " of parameters) on ", platform.name, ", ",
-          flags.workers_per_node, flags.workers_per_node == 1 ? " worker" : " workers", " a node, ", how.kind, " by ",
-          flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
-          how.kind == "allreduce" ? "" : Str(", every ", how.every), "\n",
+          flags.workers_per_node, flags.workers_per_node == 1 ? " worker" : " workers", " a node, ", How(flags), "\n",
           "time of an update and its parts, mean over workers; bytes that a worker sends for it\n\n", Table(table, 0));
+  if (SweepsServers(rows)) out += Str("\n", Knee(rows));
   const Outcome& last = rows.back().outcome;
   if (last.links.empty()) return out;
   out += Str("\nbusiest links with ", rows.back().nodes, " nodes, of the time they could carry:\n");
@@ -138,6 +167,7 @@ Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& pl
               {"topology", flags.together.topology},
               {"codec", flags.together.strategy.codec},
               {"rows", Json::array()}};
+  if (Served(flags)) out["synchrony"] = flags.together.strategy.synchrony;
   for (const Row& row : rows) {
     const Outcome& o = row.outcome;
     Json links = Json::array();
@@ -146,11 +176,12 @@ Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& pl
                        {"bytes", link.bytes},
                        {"busy", link.bytes / link.bytes_per_second / o.simulated_seconds}});
     out["rows"].push_back({{"nodes", row.nodes},
+                           {"servers", row.servers},
                            {"batch", row.batch},
                            {"update_seconds", o.step_seconds},
                            {"rows_per_second", o.rows_per_second},
                            {"speed_up", row.speed_up},
-                           {"efficiency", row.speed_up / row.nodes},
+                           {"efficiency", row.speed_up / (SweepsServers(rows) ? row.servers : row.nodes)},
                            {"read", o.times.read},
                            {"compute", o.times.compute},
                            {"wait", o.times.wait},
@@ -169,11 +200,13 @@ Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& pl
 std::vector<Line> Curves(const std::vector<Row>& rows) {
   Line measured{.name = "simulated", .points = {}}, ideal{.name = "ideal", .points = {}};
   for (const Row& row : rows) {
-    measured.points.push_back({static_cast<double>(row.nodes), row.speed_up});
-    ideal.points.push_back({static_cast<double>(row.nodes), static_cast<double>(row.nodes)});
+    const auto along = static_cast<double>(SweepsServers(rows) ? row.servers : row.nodes);
+    measured.points.push_back({along, row.speed_up});
+    ideal.points.push_back({along, along});
   }
   return {measured, ideal};
 }
+const char* Along(const std::vector<Row>& rows) { return SweepsServers(rows) ? "servers" : "nodes"; }
 
 Result<void> List(Door& door) {
   std::string out;
@@ -190,21 +223,28 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.list) return List(door);
   ClusterFlags::Found found = TRY(flags.cluster.Find(door));
-  const std::vector<int> nodes = TRY(NodesOf(flags.nodes, found.platform));
-  const ClusterFlags::Chosen chosen = TRY(flags.cluster.Choose(door, std::move(found), nodes.back()));
+  const std::vector<int> nodes = TRY((Counts{"nodes", flags.nodes}.Read(found.platform)));
+  std::vector<int> servers = {0};
+  if (Served(flags) && flags.servers != "0") servers = TRY((Counts{"servers", flags.servers}.Read(found.platform)));
+  if (nodes.size() > 1 && servers.size() > 1)
+    return Error{Code::kInvalid, Str("several numbers of ", Option("nodes"), " and of ", Option("servers"),
+                                     " are no row; give one of either")};
+  const ClusterFlags::Chosen chosen = TRY(flags.cluster.Choose(door, std::move(found), nodes.back() + servers.back()));
   const Platform& platform = chosen.platform;
   const simulate::Subject& subject = chosen.subject;
   if (flags.shared_disk && !(platform.shared_disk_gb_s > 0))
     return Error{Code::kInvalid, Str(Option("shared-disk"), ": ", platform.name, " has none (shared-disk-gb-s)")};
 
   std::vector<Row> rows;
-  for (const int count : nodes) {
+  for (std::size_t i = 0; i < std::max(nodes.size(), servers.size()); ++i) {
+    const int count = nodes[std::min(i, nodes.size() - 1)], serve = servers[std::min(i, servers.size() - 1)];
     TRY(door.GoOn());
     Scenario scenario;
     scenario.platform = platform;
     scenario.nodes = count;
     scenario.workers_per_node = flags.workers_per_node;
     scenario.strategy = flags.together.strategy;
+    scenario.strategy.servers = serve;
     scenario.strategy.batch =
         flags.batch_per_node > 0 ? flags.batch_per_node * static_cast<std::uint64_t>(count) : flags.batch;
     scenario.collectives = TRY(flags.together.Collectives());
@@ -214,28 +254,28 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     scenario.shared_disk = flags.shared_disk;
     scenario.slow_node = flags.slow_node;
     scenario.slow_times = flags.slow_times;
-    if (!flags.trace.empty() && count == nodes.back()) scenario.traced = flags.trace_ranks;
-    Row row{.nodes = count, .batch = scenario.strategy.batch, .speed_up = 1, .outcome = {}};
+    if (!flags.trace.empty() && count == nodes.back() && serve == servers.back()) scenario.traced = flags.trace_ranks;
+    Row row{.nodes = count, .servers = serve, .batch = scenario.strategy.batch, .speed_up = 1, .outcome = {}};
     row.outcome = TRY(simulate::Simulate(scenario, *subject.model, *chosen.costs, *chosen.flows)
                           .While(Str("simulating ", count, " nodes")));
     const Row& first = rows.empty() ? row : rows.front();
-    row.speed_up = first.nodes * row.outcome.rows_per_second / first.outcome.rows_per_second;
+    row.speed_up = (servers.size() > 1 ? first.servers : first.nodes) * row.outcome.rows_per_second /
+                   first.outcome.rows_per_second;
     rows.push_back(std::move(row));
-    door.log.Info("simulated", "nodes", count, "letters", rows.back().outcome.letters);
+    door.log.Info("simulated", "nodes", count, "servers", serve, "letters", rows.back().outcome.letters);
   }
   if (!flags.trace.empty()) {
     const std::string events = Str("{\"traceEvents\":[", rows.back().outcome.trace, "]}\n");
     TRY(base::WriteAtomic(door.files, flags.trace, [&](base::OutputFile& file) { return file.Write(events); }));
   }
   if (!flags.svg.empty()) {
-    const std::string picture = SvgChart(
-        Str(subject.name, " on ", platform.name, ", ", flags.together.strategy.kind, " by ", flags.together.topology),
-        Curves(rows), "nodes", "speed-up");
+    const std::string picture =
+        SvgChart(Str(subject.name, " on ", platform.name, ", ", How(flags)), Curves(rows), Along(rows), "speed-up");
     TRY(base::WriteAtomic(door.files, flags.svg, [&](base::OutputFile& file) { return file.Write(picture); }));
   }
   if (flags.json) return Print(door.files, JsonLine(ToJson(rows, flags, platform, subject)));
   std::string out = ToText(rows, flags, platform, subject);
-  if (rows.size() > 2) out += "\nspeed-up\n" + TerminalChart(Curves(rows), "nodes");
+  if (rows.size() > 2) out += "\nspeed-up\n" + TerminalChart(Curves(rows), Along(rows));
   return Print(door.files, out);
 }
 
@@ -246,6 +286,8 @@ extern const Verb kSimulate = {
     "  freshet simulate --platform marenostrum3 --nodes 1..64 --model googlenet --batch 1024\n"
     "  freshet simulate --platform ethernet-10g --nodes 1..128 --model alexnet --batch-per-node 64 --codec int8\n"
     "  freshet simulate --platform laptop-cluster --nodes 1..8 --model lenet5 --strategy average --topology central\n"
+    "  freshet simulate --platform ethernet-10g --nodes 256 --servers 1..64 --model alexnet --batch-per-node 32 \\\n"
+    "      --strategy server --synchrony bsp\n"
     "  freshet simulate --calibration here.json --workers-per-node 2 --model lenet5 --batch 64\n"
     "  freshet simulate --list                         the platforms, to be changed and given as a file\n",
     Run};

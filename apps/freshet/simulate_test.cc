@@ -56,6 +56,24 @@ TEST_F(SimulateTest, JsonHasTheSameNumbersEachTime) {
   EXPECT_EQ(Simulate(arguments).out, finished.out);
 }
 
+TEST_F(SimulateTest, SweepsServersAndNamesTheKnee) {
+  scratch_.Write("star.toml", "nodes = 40\ncores = 4\n");
+  const std::vector<std::string> arguments = {"--platform",  "star.toml",  "--nodes",          "8",       "--servers",
+                                              "1..32",       "--strategy", "server",           "--model", "lenet5",
+                                              "--synchrony", "ssp:2",      "--batch-per-node", "16"};
+  const Finished finished = Simulate(arguments);
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const char* piece : {"servers, ssp:2", "nodes  servers", "knee: ", "it is less than a tenth faster"})
+    EXPECT_NE(finished.out.find(piece), std::string::npos) << finished.out;
+  std::vector<std::string> as_json = arguments;
+  as_json.emplace_back("--json");
+  const Json json = Json::parse(Simulate(as_json).out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_EQ(json["rows"].size(), 6u);
+  EXPECT_EQ(json["rows"][5]["servers"], 32);
+  EXPECT_GT(json["rows"][2]["rows_per_second"], 1.1 * json["rows"][0]["rows_per_second"].get<double>());
+}
+
 TEST_F(SimulateTest, OtherNetworksAreSimGridsOrItIsSaidHowToGetIt) {
   const Finished finished =
       Simulate({"--platform", "marenostrum3", "--nodes", "4", "--model", "lenet5", "--batch", "64"});
@@ -156,6 +174,13 @@ TEST_F(SimulateTest, RefusalsAreOneLineThatSaysWhatToDo) {
       {{"--platform", "laptop-cluster", "--model", "lenet5", "--workers-per-node", "2000000"},
        "at most 1000000 in all"},
       {{"--platform", "laptop-cluster", "--model", "lenet5", "--shared-disk", "--read"}, "has none"},
+      {{"--platform", "laptop-cluster", "--model", "lenet5", "--strategy", "server", "--servers", "x", "--nodes", "2"},
+       "--servers 'x': expected 16, or 1,8,64, or 1..64"},
+      {{"--platform", "laptop-cluster", "--model", "lenet5", "--strategy", "server", "--servers", "4", "--nodes", "6"},
+       "10 nodes of laptop-cluster: it has 8"},
+      {{"--platform", "laptop-cluster", "--strategy", "server", "--servers", "1,2", "--nodes", "2,4"},
+       "give one of either"},
+      {{"--platform", "laptop-cluster", "--model", "url-like", "--input", "3x3"}, "expected how many features"},
   };
   for (const auto& [arguments, says] : wrong) {
     const std::string error = Refuses(arguments);

@@ -1,6 +1,13 @@
 #include "fabric/fabric.h"
 
+#include "base/check.h"
+
 namespace freshet::fabric {
+
+Result<Transfer> Fabric::StartHollowSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow) {
+  CHECK(hollow == 0);
+  return StartSend(to, tag, bytes);
+}
 
 Result<void> Fabric::Send(int to, Tag tag, std::span<const std::byte> bytes) {
   TRY(Wait(TRY(StartSend(to, tag, bytes))));

@@ -90,6 +90,9 @@ class Fabric {
   virtual const base::Clock& clock() const = 0;         // by which it waits
 
   virtual Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) = 0;
+  // The same with so many bytes behind these that are not there (base/hollow.h): where time is simulated they take
+  // theirs, and nobody gets them. Elsewhere there are none.
+  virtual Result<Transfer> StartHollowSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow);
   virtual Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) = 0;
   // Adds what arrives to `into`, float by float, without a copy in between where the fabric can.
   virtual Result<Transfer> StartReceiveAdd(From from, Tag tag, std::span<float> into) = 0;
@@ -138,7 +141,7 @@ class Fabric {
   }
 
   // Somebody above works on what is sent or has come, for so many bytes of floats: "add", "copy", "encode NAME",
-  // "decode NAME"; "rows" that were sorted, sent and summed. Where time is simulated, that takes some.
+  // "decode NAME"; "apply" to parameters; "rows" that were sorted, sent and summed. Where time is simulated it takes some.
   virtual void Spend(std::string_view work, std::size_t bytes) { (void)work, (void)bytes; }
 
   // The short forms: Start and Wait in one.

@@ -15,6 +15,23 @@ namespace {
 
 using fabric::sim::Cluster;
 
+// Updates are made by servers, who say by themselves what they take (Fabric::Spend).
+class WithoutUpdates final : public Costs {
+ public:
+  explicit WithoutUpdates(const Costs& costs) : costs_(costs) {}
+  StepCost Of(std::size_t rows, int cores) const override {
+    StepCost cost = costs_.Of(rows, cores);
+    cost.apply = 0;
+    return cost;
+  }
+
+ private:
+  const Costs& costs_;
+};
+
+bool Served(const Scenario& scenario) { return scenario.strategy.kind == "server"; }
+int ServersOf(const Scenario& scenario) { return Served(scenario) ? scenario.strategy.servers : 0; }
+
 // What one worker has measured.
 struct Measured {
   std::optional<Error> error;
@@ -44,7 +61,9 @@ class Disk {
 // `drawn` are rows for a model whose numbers are real.
 Result<Measured> Work(const Scenario& scenario, const model::Model& model, const Costs& costs, const DrawnRows* drawn,
                       Cluster::Member& member) {
-  const CostedModel costed(model, costs, drawn != nullptr ? CostedModel::Values::kReal : CostedModel::Values::kNone,
+  const WithoutUpdates served(costs);
+  const Costs& of_worker = Served(scenario) ? static_cast<const Costs&>(served) : costs;
+  const CostedModel costed(model, of_worker, drawn != nullptr ? CostedModel::Values::kReal : CostedModel::Values::kNone,
                            [&member](double seconds, int cores) { member.cores().Work(seconds, cores); });
   const std::unique_ptr<fabric::Fabric> fabric = member.Connect();
   optimize::HollowMemory hollow;
@@ -77,9 +96,10 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
 
 Result<void> Check(const Scenario& scenario) {
   const int workers = scenario.nodes * scenario.workers_per_node;
-  if (scenario.nodes < 1 || scenario.nodes > scenario.platform.nodes)
-    return Error{Code::kInvalid,
-                 Str(scenario.nodes, " nodes of ", scenario.platform.name, ": it has ", scenario.platform.nodes)};
+  const int servers = ServersOf(scenario);
+  if (scenario.nodes < 1 || servers < 0 || servers > scenario.platform.nodes - scenario.nodes)
+    return Error{Code::kInvalid, Str(scenario.nodes, " nodes", servers == 0 ? "" : Str(" and ", servers, " servers"),
+                                     " of ", scenario.platform.name, ": it has ", scenario.platform.nodes)};
   constexpr int kMostWorkers = 1'000'000;
   if (scenario.workers_per_node < 1 || scenario.workers_per_node > kMostWorkers / scenario.nodes)
     return Error{Code::kInvalid, Str(scenario.workers_per_node, " workers on each of ", scenario.nodes,
@@ -103,6 +123,7 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
   Cluster cluster({.platform = scenario.platform,
                    .nodes = scenario.nodes,
                    .workers_per_node = scenario.workers_per_node,
+                   .more_nodes = ServersOf(scenario),
                    .seed = scenario.seed,
                    .work = scenario.work,
                    .slow_node = scenario.slow_node,
@@ -122,12 +143,14 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
   });
 
   Outcome outcome;
-  outcome.reach = scenario.platform.EfficiencyAt(static_cast<double>(scenario.strategy.batch) / cluster.size()) /
+  const auto workers = static_cast<double>(scenario.nodes * scenario.workers_per_node);
+  outcome.reach = scenario.platform.EfficiencyAt(static_cast<double>(scenario.strategy.batch) / workers) /
                   scenario.platform.EfficiencyAt(1e9);
   const double updates = static_cast<double>(scenario.steps) * static_cast<double>(UpdatesOfStep(scenario.strategy));
-  const auto workers = static_cast<double>(cluster.size());
-  for (const Measured& one : measured) {
+  for (const Measured& one : measured)
     if (one.error) return *one.error;
+  measured.resize(static_cast<std::size_t>(workers));  // the others have no rows
+  for (const Measured& one : measured) {
     if (!one.trace.empty()) outcome.trace += Str(outcome.trace.empty() ? "" : ",", one.trace);
     outcome.step_seconds = std::max(outcome.step_seconds, one.made.seconds / updates);
     for (double strategy::StepTimes::*part :
@@ -149,11 +172,15 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
   if (!outcome.links.empty()) outcome.busiest = busy(outcome.links.front()) / outcome.simulated_seconds;
   const std::vector<double>& on_messages = cluster.on_messages();
   const double most = *std::max_element(on_messages.begin(), on_messages.end());
-  const double mean = std::accumulate(on_messages.begin(), on_messages.end(), 0.0) / workers;
-  if (most > 2 * mean) outcome.driver = most / outcome.simulated_seconds;
-  for (int node = 0; node < scenario.nodes; ++node)
-    outcome.cores_busy +=
-        cluster.cores(node).busy() / scenario.platform.cores / outcome.simulated_seconds / scenario.nodes;
+  const double mean = std::accumulate(on_messages.begin(), on_messages.end(), 0.0) / cluster.size();
+  const auto server = on_messages.begin() + static_cast<std::ptrdiff_t>(measured.size());
+  if (server != on_messages.end())
+    outcome.server = *std::max_element(server, on_messages.end()) / outcome.simulated_seconds;
+  else if (most > 2 * mean)
+    outcome.driver = most / outcome.simulated_seconds;
+  const int nodes = scenario.nodes + ServersOf(scenario);
+  for (int node = 0; node < nodes; ++node)
+    outcome.cores_busy += cluster.cores(node).busy() / scenario.platform.cores / outcome.simulated_seconds / nodes;
   return outcome;
 }
 
@@ -163,6 +190,7 @@ std::string Outcome::Bottleneck() const {
   if (slowest_compute > 1.3 * times.compute && times.wait > 0.15 * total) return "stragglers";
   if (times.compute + times.apply >= 0.7 * total) return reach < 0.8 ? "small batches" : "computing";
   if (driver > 0.4) return "a driver's messages";
+  if (server > 0.5) return "a server's core";
   if (busiest > 0.5 && !links.empty()) return Str("link ", links.front().name);
   return busiest > 0.1 ? "network" : "latency and messages";
 }

@@ -17,7 +17,7 @@ namespace freshet::simulate {
 struct Scenario {
   fabric::sim::Platform platform;
   int nodes = 1, workers_per_node = 1;
-  strategy::StrategyOptions strategy;  // threads: set from the platform's cores
+  strategy::StrategyOptions strategy;  // threads: set from the platform's cores; its servers have nodes of their own
   fabric::Collectives::Options collectives;
   int steps = 3;             // of the strategy (for averaging: rounds), after one that is not counted
   double row_bytes = 0;      // read for each row, ahead of what computes; 0: rows are there
@@ -39,6 +39,7 @@ struct Outcome {
   std::vector<fabric::sim::Flows::Link> links;  // by how much of the time they were busy, the busiest first
   double busiest = 0;                           // share of the time that the busiest link was
   double driver = 0;      // share of the time that the rank with most to do spent on messages, where others have little
+  double server = 0;      // share of the time that the core of the busiest server did what it serves
   double cores_busy = 0;  // share of the time that cores were, mean over nodes
   double simulated_seconds = 0;
   std::uint64_t letters = 0;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hollow.h"
 #include "fabric/sim/star_flows.h"
+#include "simulate/costed_model.h"
+#include "simulate/steps.h"
 #include "simulate/subject.h"
 #include "strategy/synchronous.h"
 
@@ -178,6 +181,137 @@ TEST(Simulation, RefusesWhatCannotBe) {
   EXPECT_NE(refusal(wrong).find("platform test: "), std::string::npos);
 }
 
+Scenario Served(int workers, int servers, const std::string& synchrony = "bsp") {
+  Scenario scenario;
+  scenario.platform = Star(workers + servers);
+  scenario.nodes = workers;
+  scenario.strategy.kind = "server";
+  scenario.strategy.servers = servers;
+  scenario.strategy.synchrony = synchrony;
+  scenario.strategy.batch = 32 * static_cast<std::uint64_t>(workers);
+  return scenario;
+}
+
+TEST(ServedSimulation, EverySynchronyEndsTheSameWayEachTime) {
+  for (const char* const synchrony : {"bsp", "ssp:2", "asp:0.01", "bap"})
+    for (const int servers : {0, 1, 3}) {
+      SCOPED_TRACE(Str(synchrony, ", ", servers, " servers"));
+      const Scenario scenario = Served(4, servers, synchrony);
+      const Priced priced("lenet5", scenario.platform);
+      const Outcome one = OutcomeOf(scenario, priced), other = OutcomeOf(scenario, priced);
+      EXPECT_GT(one.rows_per_second, 0);
+      const StepCost cost = priced.costs.Of(32, 4);
+      EXPECT_GT(one.times.compute, 0.999 * cost.compute);
+      EXPECT_LT(one.times.compute, 1.25 * cost.compute);       // who serves, too, has less of its cores
+      EXPECT_LT(one.times.total(), 1.001 * one.step_seconds);  // a mean, and what the slowest takes
+      EXPECT_GT(one.times.total(), 0.7 * one.step_seconds);
+      EXPECT_EQ(one.step_seconds, other.step_seconds);
+      EXPECT_EQ(one.letters, other.letters);
+    }
+}
+
+// A worker sends its gradient, and servers what they were asked for; heads are little.
+TEST(ServedSimulation, WhatIsSentIsWhatLettersAmountTo) {
+  for (const char* const synchrony : {"bsp", "bap"}) {
+    const Scenario scenario = Served(4, 2, synchrony);
+    const Priced priced("alexnet", scenario.platform);
+    const Outcome outcome = OutcomeOf(scenario, priced);
+    EXPECT_NEAR(outcome.bytes_per_update, priced.subject.parameter_bytes, 0.01 * priced.subject.parameter_bytes);
+    double to_servers = 0, from_servers = 0;
+    for (const fabric::sim::Flows::Link& link : outcome.links)
+      for (const int node : {4, 5}) {
+        if (link.name == Str("node ", node, " in")) to_servers += link.bytes;
+        if (link.name == Str("node ", node, " out")) from_servers += link.bytes;
+      }
+    const double all = 4 * 4 * priced.subject.parameter_bytes;  // workers, and steps with the first
+    EXPECT_NEAR(to_servers, all, 0.01 * all);
+    EXPECT_NEAR(from_servers, all, 0.01 * all);
+  }
+}
+
+TEST(ServedSimulation, MoreServersHelpUntilTheKnee) {
+  const Priced priced("lenet5", Star(1));
+  std::vector<double> speeds;
+  for (const int servers : {1, 2, 4, 8, 16, 32, 64})
+    speeds.push_back(OutcomeOf(Served(8, servers), priced).rows_per_second);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_GT(speeds[i], 1.1 * speeds[i - 1]) << i;
+  EXPECT_GT(speeds[4], 2.5 * speeds[0]);
+  EXPECT_LT(speeds[6], 1.1 * speeds[5]);  // then there are more letters, not fewer bytes
+}
+
+// A server adds and applies by one core, for as long as the bytes of its shard take.
+TEST(ServedSimulation, WhatAServerDoesTakesItsTime) {
+  Scenario scenario = Served(4, 1);
+  scenario.platform.link_gbit = 8000;
+  scenario.platform.copy_gb_s = 1e6;
+  scenario.platform.message_us = 0;
+  const Priced priced("alexnet", scenario.platform);
+  const double bytes = priced.subject.parameter_bytes, compute = priced.costs.Of(32, 4).compute;
+  const auto exchange = [&] { return OutcomeOf(scenario, priced).step_seconds - compute; };
+  scenario.platform.add_gb_s = 1;
+  const double slow_sum = exchange();
+  scenario.platform.add_gb_s = 1e6;
+  EXPECT_NEAR(slow_sum - exchange(), 4 * bytes / 1e9, 0.05 * 4 * bytes / 1e9);  // once for each worker
+  const double fast = exchange();
+  scenario.platform.memory_gb_s /= 4;
+  EXPECT_NEAR(exchange() - fast, 3 * 5 * bytes / 25e9, 0.05 * 3 * 5 * bytes / 25e9);  // once for all, five passes
+  scenario.strategy.servers = 4;
+  scenario.platform.nodes = 8;
+  EXPECT_NEAR(exchange(), 5 * bytes / 25e9, 0.25 * 5 * bytes / 25e9);  // four times as fast, each with its share
+}
+
+// Who is far from the servers computes while what it has asked for is on its way, if it reads ahead.
+TEST(ServedSimulation, ApproximateWorkersDoNotWaitForTheWay) {
+  const auto seconds = [](const char* synchrony) {
+    Scenario scenario = Served(4, 2, synchrony);
+    scenario.platform.link_us = 10'000;
+    scenario.steps = 50;
+    return OutcomeOf(scenario, Priced("lenet5", scenario.platform)).step_seconds;
+  };
+  const double approximate = seconds("asp:0.01"), waits = seconds("bap");
+  EXPECT_GT(waits, 0.04);
+  EXPECT_LT(approximate, waits);
+}
+
+// What is hollow takes the time of what is not, letter for letter.
+TEST(ServedSimulation, NumbersThatAreNotThereTakeTheTimeOfThoseThatAre) {
+  const Subject subject = Subject::Of("mlp", "200").value();
+  for (const char* const synchrony : {"bsp", "ssp:2", "bap"})
+    for (const int servers : {0, 2}) {
+      SCOPED_TRACE(Str(synchrony, ", ", servers, " servers"));
+      const fabric::sim::Platform platform = Star(3 + servers);
+      const auto costs = subject.CostsOn(platform).value();
+      const auto run = [&](CostedModel::Values values) {
+        const bool real = values == CostedModel::Values::kReal;
+        fabric::sim::StarFlows flows(platform);
+        fabric::sim::Cluster cluster({.platform = platform, .nodes = 3, .more_nodes = servers}, flows);
+        StepsOptions options;
+        options.strategy.kind = "server";
+        options.strategy.synchrony = synchrony;
+        options.strategy.servers = servers;
+        options.strategy.batch = 48;
+        options.strategy.threads = 4;
+        const DrawnRows drawn(*subject.model, 48, 1);
+        data::Batch none = drawn.batch();
+        none.labels = none.dense = static_cast<const float*>(base::Hollow());
+        std::vector<float> scores(48 * subject.model->scores());
+        cluster.Run([&](fabric::sim::Cluster::Member& member) {
+          const CostedModel costed(*subject.model, *costs, values,
+                                   [&member](double seconds, int cores) { member.cores().Work(seconds, cores); });
+          optimize::HollowMemory hollow;
+          optimize::HeapMemory heap;
+          const auto fabric = member.Connect();
+          const auto made =
+              MakeSteps(options, *fabric, member.clock(), costed, real ? static_cast<optimize::Memory&>(heap) : hollow,
+                        real ? drawn.batch() : none, real ? std::span(scores) : base::HollowFloats(scores.size()));
+          ASSERT_TRUE(made.ok()) << made.error().text;
+        });
+        return std::pair(cluster.now(), cluster.letters());
+      };
+      EXPECT_EQ(run(CostedModel::Values::kNone), run(CostedModel::Values::kReal));
+    }
+}
+
 // What touched rows send depends on which they are: as much as the real sum of the same rows.
 TEST(Simulation, SparseModelsSendWhatTheirRowsAre) {
   Scenario scenario;
@@ -200,6 +334,25 @@ TEST(Simulation, SparseModelsSendWhatTheirRowsAre) {
   ASSERT_TRUE(many.ok());
   EXPECT_GT(many.value().bytes_per_update, 2.5 * few.value().bytes_per_update);
   EXPECT_GT(many.value().step_seconds, few.value().step_seconds);
+}
+
+TEST(ServedSimulation, OfSparseModelsTheRowsThatAreAskedForTravel) {
+  const Subject subject = Subject::Of("url-like").value();
+  for (const char* const synchrony : {"bsp", "ssp:2", "asp:1e-9", "bap"}) {
+    SCOPED_TRACE(synchrony);
+    Scenario scenario = Served(4, 2, synchrony);
+    scenario.strategy.batch = 64;
+    const auto costs = subject.CostsOn(scenario.platform).value();
+    fabric::sim::StarFlows flows(scenario.platform);
+    const auto outcome = Simulate(scenario, *subject.model, *costs, flows);
+    ASSERT_TRUE(outcome.ok()) << outcome.error().text;
+    // Of 16 rows with about 95 entries each: a number to ask by, and a float to push.
+    EXPECT_GT(outcome.value().bytes_per_update, 16 * 50 * 8.0);
+    EXPECT_LT(outcome.value().bytes_per_update, 16 * 95 * 12.0);  // numbers twice
+    EXPECT_GT(outcome.value().times.compute, 0);
+    EXPECT_EQ(outcome.value().times.apply > 0,
+              std::string_view(synchrony) == "asp:1e-9");  // who reads ahead learns alone
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace freshet::simulate {
 
 std::uint64_t UpdatesOfStep(const strategy::StrategyOptions& options) {
-  return options.kind == "allreduce" ? 1 : options.every;
+  return options.kind == "allreduce" || options.kind == "server" ? 1 : options.every;
 }
 
 std::uint64_t RowsOfStep(const strategy::StrategyOptions& options) { return options.batch * UpdatesOfStep(options); }
@@ -23,25 +23,29 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
   const auto strategy = TRY(strategy::Strategy::Make(
       options.strategy, {collectives, model, parameters, *optimizer, memory, clock, options.trace}));
   CHECK(strategy->piece() <= rows.rows);
-  const data::Batch piece = rows.Slice(0, strategy->piece());
-  const data::Batch mine = strategy->Share(piece);
+  const std::size_t pieces = rows.rows / strategy->piece();
 
   StepsMade made;
   base::Clock::Duration begun{};
-  for (int step = 0; step <= options.steps; ++step) {
-    if (step == 1) {
-      TRY(collectives.Barrier());
+  for (std::size_t next = 0, step = 0; step <= static_cast<std::size_t>(options.steps) && strategy->has_rows();
+       ++next) {
+    const std::size_t first = next % pieces * strategy->piece();
+    const data::Batch piece = rows.Slice(first, first + strategy->piece());
+    const data::Batch mine = strategy->Share(piece);
+    if (mine.rows > 0 && step++ == 1) {
+      if (strategy->same_place()) TRY(collectives.Barrier());
       made.before = strategy->times();
       begun = clock.Now();
     }
     const auto waits = clock.Now();
-    if (options.read) options.read(mine.rows);
+    if (options.read && mine.rows > 0) options.read(mine.rows);
     strategy->CountRead(clock.Now() - waits);
     (void)TRY(strategy->Step(piece, mine, scores));
   }
   made.seconds = base::Seconds(clock.Now() - begun);
   made.after = strategy->times();
-  TRY(collectives.Barrier());
+  if (strategy->same_place()) return TRY(collectives.Barrier()), made;
+  while (!TRY(strategy->StepDry())) continue;  // the others have steps to make yet
   return made;
 }
 

@@ -22,7 +22,8 @@ struct StepsMade {
   strategy::StepTimes before, after;  // where this worker's time went, up to the first and to the last that count
 };
 
-// Of `rows`, of which there are as many as a step takes or more, each step takes the first. All members call it.
+// Of `rows`, of which there are as many as a step takes or more, each step takes the first; a worker that does not take
+// part in every step, those that are its own. All members call it, those without rows, too.
 Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric, base::Clock& clock,
                             const model::Model& model, optimize::Memory& memory, const data::Batch& rows,
                             std::span<float> scores);

@@ -1,6 +1,7 @@
 #include "simulate/subject.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -12,17 +13,17 @@
 namespace freshet::simulate {
 namespace {
 
-constexpr std::uint64_t kUrlFeatures = 3'231'961, kCommonFeatures = 64;
+constexpr std::uint64_t kUrlFeatures = 3'231'961, kMostFeatures = 1u << 30, kCommonFeatures = 64;
 constexpr std::size_t kCommonEntries = 20, kRareEntries = 80;
 constexpr std::string_view kUrlLike = "url-like";
 
-Result<Subject> UrlLike() {
+Result<Subject> UrlLike(std::uint64_t features) {
   Subject subject;
   subject.name = kUrlLike;
   model::ModelConfig config;
-  config.features = kUrlFeatures;
+  config.features = features;
   subject.model = TRY(model::Model::Make(config));
-  subject.parameter_bytes = (kUrlFeatures + 1.0) * sizeof(float);
+  subject.parameter_bytes = (static_cast<double>(features) + 1) * sizeof(float);
   subject.row_bytes = 8.0 * (kCommonEntries + kRareEntries);
   return subject;
 }
@@ -93,9 +94,14 @@ Result<std::unique_ptr<Costs>> Subject::CostsOn(const fabric::sim::Platform& pla
 
 Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
   if (name == kUrlLike) {
-    if (!shape.empty())
-      return Error{Code::kInvalid, Str("input ", Quoted(shape), ": rows of ", name, " have no shape; leave it out")};
-    return UrlLike();
+    if (shape.empty()) return UrlLike(kUrlFeatures);
+    std::uint64_t features = 0;
+    const auto [end, problem] = std::from_chars(shape.data(), shape.data() + shape.size(), features);
+    if (problem != std::errc() || end != shape.data() + shape.size() || features <= kCommonFeatures ||
+        features > kMostFeatures)
+      return Error{Code::kInvalid, Str("input ", Quoted(shape), ": expected how many features rows of ", name,
+                                       " have, more than ", kCommonFeatures)};
+    return UrlLike(features);
   }
   for (const model::network::ZooEntry& entry : model::network::Zoo()) {
     if (entry.name != name) continue;

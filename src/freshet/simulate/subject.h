@@ -38,7 +38,7 @@ struct Subject {
       0;  // of an input: a byte for each number, as images are kept; eight for each entry of a sparse row
 
   // A network of the zoo for inputs as it was made for, or of this shape ("3x224x224"); or "url-like", the linear model of
-  // such rows.
+  // such rows, of so many features.
   static Result<Subject> Of(const std::string& name, const std::string& shape = "");
   static std::vector<std::string> Names();
   bool sparse() const { return !model->config().dense; }

@@ -8,8 +8,13 @@
 
 namespace freshet::strategy {
 
-Letterbox::Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve)
-    : fabric_(fabric), tag_(tag), clock_(fabric.clock()), serve_(std::move(serve)), changed_(clock_.NewCondition()) {}
+Letterbox::Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve, std::size_t at_once)
+    : fabric_(fabric),
+      tag_(tag),
+      clock_(fabric.clock()),
+      serve_(std::move(serve)),
+      at_once_(at_once),
+      changed_(clock_.NewCondition()) {}
 
 void Letterbox::Open() {
   {
@@ -24,10 +29,14 @@ bool Letterbox::open() const {
   return open_;
 }
 
-// Until an empty letter comes: there is no other way to take back that one listens.
+// Until an empty letter has come for each that is listened for: there is no other way to take back that one listens.
 void Letterbox::Listen() {
   while (true) {
     auto letter = TakeIn();
+    if (letter.ok() && letter.value() && letter.value()->bytes.empty()) {
+      closing_ = !coming_.empty();
+      if (closing_) continue;
+    }
     const base::Lock lock(mutex_);
     if (!letter.ok()) failed_ = letter.error();
     if (!letter.ok() || (letter.value() && letter.value()->bytes.empty())) open_ = false;
@@ -51,7 +60,9 @@ void Letterbox::End() {
 }
 
 Result<std::optional<Letterbox::Letter>> Letterbox::TakeIn() {
-  const fabric::Transfer transfer = TRY(fabric_.StartBorrow(fabric::kAnyRank, tag_));
+  while (!closing_ && coming_.size() < at_once_) coming_.push_back(TRY(fabric_.StartBorrow(fabric::kAnyRank, tag_)));
+  const fabric::Transfer transfer = coming_.front();
+  coming_.pop_front();
   while (true) {
     const auto done = fabric_.WaitAny(std::span(&transfer, 1), std::chrono::hours(1));
     if (done.ok()) break;
@@ -117,15 +128,15 @@ Result<Letterbox::Letter> Letterbox::Take() {
   return std::move(*TRY(TryTake()));
 }
 
-Result<void> Letterbox::Send(int to, std::vector<std::byte> bytes) {
+Result<void> Letterbox::Send(int to, std::vector<std::byte> bytes, std::size_t hollow) {
   CHECK(!bytes.empty());
-  return StartSend(to, std::move(bytes));
+  return StartSend(to, std::move(bytes), hollow);
 }
 
-Result<void> Letterbox::StartSend(int to, std::vector<std::byte> bytes) {
+Result<void> Letterbox::StartSend(int to, std::vector<std::byte> bytes, std::size_t hollow) {
   Sent& sent = sent_.emplace_back();
   sent.bytes = std::move(bytes);
-  sent.transfer = TRY(fabric_.StartSend(to, tag_, sent.bytes));
+  sent.transfer = TRY(fabric_.StartHollowSend(to, tag_, sent.bytes, hollow));
   return {};
 }
 
@@ -147,7 +158,7 @@ Result<void> Letterbox::AwaitTaken(std::size_t most) {
 }
 
 Result<void> Letterbox::CloseTogether() {
-  TRY(StartSend((fabric_.rank() + 1) % fabric_.size(), {}));
+  for (std::size_t i = 0; i < at_once_; ++i) TRY(StartSend((fabric_.rank() + 1) % fabric_.size(), {}, 0));
   {
     const base::Lock lock(mutex_);
     const auto end = clock_.Now() + kPatience;

@@ -30,7 +30,9 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // Shown every letter as it comes, on the fabric's own thread: true when that was all there is to do with it. Its
   // failure is that of the group.
   using Serve = std::function<Result<bool>(int from, std::span<const std::byte> bytes)>;
-  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {});
+  // `at_once`: so many are coming in at a time, each in memory of its own; they are taken in the order in which they were
+  // offered.
+  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {}, std::size_t at_once = 1);
 
   // Letters of members who write before this one has opened wait for it.
   void Open();
@@ -38,8 +40,9 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   fabric::Tag tag() const { return tag_; }
   Result<std::optional<Letter>> TryTake();
   Result<Letter> Take();
-  Result<void> Send(int to, std::vector<std::byte> bytes);  // not empty
-  void SendToSelf(std::vector<std::byte> bytes);            // from any thread
+  // Not empty; with so many bytes behind these that are not there (Fabric::StartHollowSend).
+  Result<void> Send(int to, std::vector<std::byte> bytes, std::size_t hollow = 0);
+  void SendToSelf(std::vector<std::byte> bytes);  // from any thread
   // Letters of this member that others have not taken in yet; and waits until they are at most so many.
   Result<std::size_t> OnTheirWay();
   Result<void> AwaitTaken(std::size_t most);
@@ -59,13 +62,17 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   Result<std::optional<Letter>> TakeIn();
   Result<bool> ServeNow(const fabric::Arrived& arrived);
   std::size_t LongOnes() const REQUIRES(mutex_);
-  Result<void> StartSend(int to, std::vector<std::byte> bytes);
+  Result<void> StartSend(int to, std::vector<std::byte> bytes, std::size_t hollow);
 
   fabric::Fabric& fabric_;
   const fabric::Tag tag_;
   const base::Clock& clock_;
   const Serve serve_;
+  const std::size_t at_once_;
   std::deque<Sent> sent_;
+
+  std::deque<fabric::Transfer> coming_;  // of who listens
+  bool closing_ = false;                 // no others are listened for
 
   mutable base::Mutex mutex_;
   std::unique_ptr<base::Condition> changed_;

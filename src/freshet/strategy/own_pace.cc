@@ -14,12 +14,12 @@ constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3}, kWantsMeeting{4}, kWantsA
 
 }  // namespace
 
-OwnPace::OwnPace(const StrategyOptions& options, const World& world)
+OwnPace::OwnPace(const StrategyOptions& options, const World& world, std::size_t letters_at_once)
     : options_(options),
       world_(world),
       letters_(std::make_shared<Letterbox>(
           world.collectives.fabric(), world.collectives.NextTag(),
-          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); })),
+          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); }, letters_at_once)),
       sent_before_(world.collectives.fabric().bytes_sent()),
       shared_before_(world.collectives.fabric().bytes_shared()) {}
 

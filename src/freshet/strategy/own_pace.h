@@ -60,7 +60,8 @@ class OwnPace : public Strategy {
   void Want(Order order) { wanted_ = order; }
 
  protected:
-  OwnPace(const StrategyOptions& options, const World& world);
+  // `letters_at_once`: as Letterbox's.
+  OwnPace(const StrategyOptions& options, const World& world, std::size_t letters_at_once = 1);
 
   // This worker's step, with the summed loss of its rows. And what it does with a letter: the first byte, which says what it
   // is, is at least kFirstOwn.

@@ -44,6 +44,14 @@ void Together::Register(base::Settings& settings) {
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
   strategies.emplace_back("auto");
   RegisterExchange(settings, std::move(strategies));
+  RegisterServers(settings);
+}
+
+void Together::RegisterServers(base::Settings& settings) {
+  settings.Add(
+      "servers", &strategy.servers,
+      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
+      {.value = "N", .least = 0, .most = 4096});
 }
 
 void Together::RegisterExchange(base::Settings& settings, std::vector<std::string> strategies) {
@@ -104,10 +112,6 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "gossip: whom a worker may write to: ring, random, exponential, or pairs of ranks as 0-1,1-2,2-0",
                {.value = "GRAPH"});
   settings.Add(
-      "servers", &strategy.servers,
-      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
-      {.value = "N", .least = 0, .most = 4096});
-  settings.Add(
       "replicas", &strategy.replicas,
       "server, with --elastic: members that have each part of the parameters, of which all but one may be lost "
       "at a time",
@@ -115,7 +119,7 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add(
       "synchrony", &strategy.synchrony,
       "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "
-      "by less than V of their length are held back), bap (nobody waits)",
+      "by less than V of their length are held back, and what is read is read ahead), bap (nobody waits)",
       {.value = "MODE"});
   settings.Add("fetch-every", &strategy.fetch_every, "server, not bsp: steps for which a worker uses what it has read",
                {.value = "N", .least = 1});

@@ -27,8 +27,9 @@ struct Together {
 
   // Binds the options to their names. The caller begins the group.
   void Register(base::Settings& settings);
-  // Those among them that say what is exchanged, and how: not where rows come from.
+  // Those among them that say what is exchanged, and how: not where rows come from, nor how many are servers.
   void RegisterExchange(base::Settings& settings, std::vector<std::string> strategies = strategy::Strategy::Kinds());
+  void RegisterServers(base::Settings& settings);
 
   // Is each worker's input its own share, rather than what all read or have parts of?
   bool own() const { return split == "own"; }

@@ -30,6 +30,7 @@ struct Operation {
   Tag tag = 0;
 
   std::span<const std::byte> out;  // of a send
+  std::size_t hollow = 0;          // and so many bytes behind it that are not there
   std::size_t moved = 0;           // bytes of it that are on their way
   Landing landing;                 // of the others
   Buffer lent;                     // of a borrow

@@ -41,7 +41,7 @@ Operation& Protocol::Add(Operation::Kind kind, const From& from, Tag tag) {
   return operation;
 }
 
-Result<std::uint64_t> Protocol::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
+Result<std::uint64_t> Protocol::StartSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow) {
   TRY(CheckRank(to, "send to"));
   Member& other = member(to);
   if (other.lost)
@@ -55,9 +55,10 @@ Result<std::uint64_t> Protocol::StartSend(int to, Tag tag, std::span<const std::
                                      settings_.max_message_bytes, ", the most that may be sent at once")};
   Operation& send = Add(Operation::Kind::kSend, to, tag);
   send.out = bytes;
+  send.hollow = hollow;
   send.bytes = bytes.size();
   const std::size_t cost = bytes.size() + kEagerCost;
-  if (bytes.size() <= settings_.eager_bytes && other.eager_out + cost <= kWindowBytes) {
+  if (bytes.size() + hollow <= settings_.eager_bytes && other.eager_out + cost <= kWindowBytes) {
     other.eager_out += cost;
     send.moved = bytes.size();
     Send(to, {.type = NoteType::kEager, .tag = tag, .id = send.id}, bytes, &send);

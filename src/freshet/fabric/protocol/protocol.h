@@ -52,7 +52,8 @@ class Protocol {
   // Rises with every loss and with the end.
   std::size_t ends() const { return losses_.size() + (failure_.has_value() ? 1 : 0); }
 
-  Result<std::uint64_t> StartSend(int to, Tag tag, std::span<const std::byte> bytes);
+  // `hollow`: so many more that are not there, of an engine that knows how long they take.
+  Result<std::uint64_t> StartSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow);
   Result<std::uint64_t> StartReceive(Operation::Kind kind, const From& from, Tag tag, Landing landing);
   Result<std::uint64_t> StartLoss(const From& of, std::size_t known);
   bool Done(std::uint64_t id) const;

@@ -46,8 +46,13 @@ void ProtocolFabric::End() {
 }
 
 Result<Transfer> ProtocolFabric::StartSend(int to, Tag tag, std::span<const std::byte> bytes) {
+  return StartHollowSend(to, tag, bytes, 0);
+}
+
+Result<Transfer> ProtocolFabric::StartHollowSend(int to, Tag tag, std::span<const std::byte> bytes,
+                                                 std::size_t hollow) {
   const base::Lock lock(mutex_);
-  return Transfer{TRY(engine_->StartSend(to, tag, bytes))};
+  return Transfer{TRY(engine_->StartSend(to, tag, bytes, hollow))};
 }
 
 Result<Transfer> ProtocolFabric::Start(Operation::Kind kind, const From& from, Tag tag, Landing landing) {

@@ -37,6 +37,7 @@ class ProtocolFabric : public Fabric {
   base::Clock& clock() const final { return clock_; }
 
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) final;
+  Result<Transfer> StartHollowSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow) final;
   Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) final;
   Result<Transfer> StartReceiveAdd(From from, Tag tag, std::span<float> into) final;
   Result<Transfer> StartBorrow(From from, Tag tag) final;

@@ -18,6 +18,7 @@ struct ClusterOptions {
   Platform platform;
   int nodes = 1;                                         // of the platform's that are used: the first ones
   int workers_per_node = 1;                              // ranks of a node follow each other
+  int more_nodes = 0;                                    // behind those, with one worker each
   std::uint64_t seed = 1;                                // of the order of what happens at once
   std::map<std::string, double, std::less<>> work = {};  // seconds a byte, for Charges::work
   int slow_node = -1;                                    // one whose cores take slow_times as long
@@ -39,7 +40,7 @@ class Cluster {
 
   void Run(const Body& body);
 
-  int size() const { return options_.nodes * options_.workers_per_node; }
+  int size() const { return static_cast<int>(node_of_.size()); }
   base::Clock::Duration now() const { return fibers_.Now(); }
   const Cores& cores(int node) const { return *cores_[static_cast<std::size_t>(node)]; }
   std::uint64_t letters() const { return network_.letters(); }

@@ -74,8 +74,8 @@ void Engine::Shut(int rank) {
   wires_.Close(this->rank(), rank);
 }
 
-void Engine::Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload) {
-  Letter letter{.from = rank(), .kind = kind, .note = note};
+void Engine::Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload, std::size_t hollow) {
+  Letter letter{.from = rank(), .kind = kind, .note = note, .content = {}, .hollow = hollow};
   if (kind == Letter::Kind::kNote && base::IsHollow(payload.data()))
     letter.content.resize(payload.size());  // short, and kept by who is not ready for it
   else
@@ -85,12 +85,12 @@ void Engine::Post(int to, Letter::Kind kind, const Note& note, std::span<const s
 }
 
 void Engine::Send(int to, const Note& note, std::span<const std::byte> payload, Operation* operation) {
-  Post(to, Letter::Kind::kNote, note, payload);
+  Post(to, Letter::Kind::kNote, note, payload, operation == nullptr ? 0 : operation->hollow);
   if (operation != nullptr) Moved(*operation);
 }
 
 void Engine::SendBulk(Operation& send) {
-  Post(send.peer, Letter::Kind::kBulk, {.type = NoteType::kData, .id = send.peer_id}, send.out);
+  Post(send.peer, Letter::Kind::kBulk, {.type = NoteType::kData, .id = send.peer_id}, send.out, send.hollow);
   Moved(send);
 }
 

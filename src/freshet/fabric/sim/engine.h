@@ -21,6 +21,7 @@ struct Charges {
   double copy_byte = 0;                                  // put to its place
   double add_byte = 0;                                   // added to what is there
   double short_byte = 0;                                 // either, in a message of up to kShortBytes
+  double apply_byte = 0;                                 // of a gradient, to parameters
   double codec_byte = 0;                                 // encoded or decoded
   std::map<std::string, double, std::less<>> work = {};  // a byte of what Fabric::Spend names
   std::function<void(double seconds)> spend;             // takes the time, on the member's processor
@@ -61,7 +62,7 @@ class Engine final : public Protocol {
     watched_->NotifyAll();
   }
 
-  void Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload);
+  void Post(int to, Letter::Kind kind, const Note& note, std::span<const std::byte> payload, std::size_t hollow);
   void OnLetter(const Letter& letter);
   void Charge(const Letter& letter);
 

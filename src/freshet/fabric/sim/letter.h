@@ -20,16 +20,18 @@ struct Letter {
   Kind kind = Kind::kNote;
   Note note = {};
   std::vector<std::byte> content = {};
-  std::size_t hollow = 0;  // so many bytes instead, which are not there
+  std::size_t hollow = 0;  // so many bytes instead or behind it, which are not there
 
   // With what it carries, copied unless that is hollow.
   void Carry(std::span<const std::byte> bytes) {
     if (base::IsHollow(bytes.data()))
-      hollow = bytes.size();
+      hollow += bytes.size();
     else
       content.assign(bytes.begin(), bytes.end());
   }
-  std::span<const std::byte> payload() const { return hollow > 0 ? base::HollowBytes(hollow) : content; }
+  std::span<const std::byte> payload() const {
+    return content.empty() && hollow > 0 ? base::HollowBytes(hollow) : content;
+  }
   std::size_t bytes() const { return kHeadBytes + hollow + content.size(); }
   static constexpr std::size_t kHeadBytes = 32;
 };

@@ -37,7 +37,10 @@ void SimFabric::Spend(std::string_view work, std::size_t bytes) {
   const sim::Charges& charges = engine_.charges();
   if (!charges.spend) return;
   const auto found = charges.work.find(work);
-  const double each = work == "add" ? charges.add_byte : work == "copy" ? charges.copy_byte : charges.codec_byte;
+  const double each = work == "add"     ? charges.add_byte
+                      : work == "copy"  ? charges.copy_byte
+                      : work == "apply" ? charges.apply_byte
+                                        : charges.codec_byte;
   charges.spend(static_cast<double>(bytes) * (found != charges.work.end() ? found->second : each));
 }
 

@@ -58,7 +58,7 @@ Copy::Letters Copy::AskDense(std::uint64_t clock) {
     Writer writer(PullHead{
         .parcels = static_cast<std::uint32_t>(stretches_[s].size()), .needs = Needs(clock), .request = ++requests_});
     for (const Parcel& parcel : stretches_[s]) writer.Begin(parcel);
-    asked_[requests_] = {static_cast<int>(s), clock, {}};
+    Remember(asked_[requests_] = {static_cast<int>(s), clock, {}, {}});
     letters[s] = writer.Take();
   }
   return letters;
@@ -85,17 +85,58 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
             {.block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = wanted[s][b].size()},
             wanted[s][b]);
     last_[s] = wanted[s];
-    asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s])};
+    Remember(asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s]), {}});
     letters[s] = writer.Take();
   }
   return letters;
+}
+
+// Of who does not wait: what it has asked for is not asked for again, and is moved on meanwhile.
+void Copy::Remember(Question& question) {
+  if (!options_.ahead) return;
+  const auto s = static_cast<std::size_t>(question.server);
+  const auto remember = [&](const float* from, std::size_t count) {
+    if (!Hollow()) question.had.insert(question.had.end(), from, from + count);
+  };
+  for (std::size_t b = 0; b < question.rows.size(); ++b) {
+    if (!question.rows[b].empty() && stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
+    for (const std::uint32_t row : question.rows[b]) {
+      remember(parameters_.Row(b, row), parameters_.width(b));
+      stamps_[b][row] = kAsked;
+    }
+  }
+  if (!Dense()) return;
+  dense_stamps_[s] = kAsked;
+  for (const Parcel& parcel : stretches_[s]) {
+    const std::size_t floats = parcel.count * parameters_.width(parcel.block);
+    remember(parameters_.Row(parcel.block, parcel.first), floats);
+    effort_.copied += floats * sizeof(float);
+  }
+}
+
+void Copy::Put(std::span<const float> from, float* to, const float*& had) const {
+  if (!options_.ahead) {
+    std::copy(from.begin(), from.end(), to);
+    return;
+  }
+  for (const float value : from) {
+    *to = value + (*to - *had++);
+    ++to;
+  }
+}
+
+void Copy::Learn(double weight, optimize::Optimizer& optimizer, model::Workspace& workspace) {
+  if (Dense()) effort_.applied += parameters_.size() * sizeof(float);
+  for (std::size_t b = 0; !Dense() && b < gradient_.blocks.size(); ++b)
+    effort_.rows += gradient_.blocks[b].touched().size() * (parameters_.width(b) + 1) * sizeof(float);
+  model_.Apply(parameters_, gradient_, weight, optimizer, workspace);
 }
 
 Copy::Letters Copy::Away() {
   Letters letters(servers());
   for (std::size_t s = 0; s < servers(); ++s) {
     letters[s] = Writer(AwayHead{.request = ++requests_}).Take();
-    asked_[requests_] = {static_cast<int>(s), 0, {}};
+    asked_[requests_] = {static_cast<int>(s), 0, {}, {}};
   }
   return letters;
 }
@@ -131,22 +172,26 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
   const auto s = static_cast<std::size_t>(server);
   const std::uint64_t stamp = question.clock + 1;
   versions_[s] = head.version;
+  const float* had = question.had.data();
   for (std::size_t b = 0; b < question.rows.size(); ++b) {
     const auto& rows = question.rows[b];
     if (rows.empty()) continue;
     const std::uint64_t width = parameters_.width(b);
     const float* from = TRY(reader.Numbers<float>(rows.size() * width)).data();
+    effort_.rows += rows.size() * (width + 1) * sizeof(float);
     if (stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
     for (const std::uint32_t row : rows) {
-      std::copy_n(from, width, parameters_.Row(b, row));
+      Put({from, width}, parameters_.Row(b, row), had);
       stamps_[b][row] = static_cast<std::uint32_t>(stamp);
       from += width;
     }
   }
-  if (!Dense() || reader.left() == 0) return head;
+  if (!Dense() || reader.left() + head.hollow == 0) return head;
   for (const Parcel& parcel : stretches_[s]) {
+    effort_.copied += parcel.count * parameters_.width(parcel.block) * sizeof(float);
+    if (Hollow()) continue;
     const auto values = TRY(reader.Numbers<float>(parcel.count * parameters_.width(parcel.block)));
-    std::copy(values.begin(), values.end(), parameters_.Row(parcel.block, parcel.first));
+    Put(values, parameters_.Row(parcel.block, parcel.first), had);
   }
   dense_stamps_[s] = stamp;
   return head;
@@ -157,8 +202,10 @@ void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
 Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const Telling& telling) {
   encoding_.SetPlain(head.clock < options_.warm_start);
   if (!Holds()) return Dense() ? PushDense(head, digest) : PushRows(head, digest, telling.by_name);
+  const bool all = (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1;
+  if (Hollow()) return PushHollow(head, all, digest);
   Hold(head.weight, telling.had);
-  return PushHeld(head, (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1, digest);
+  return PushHeld(head, all, digest);
 }
 
 Copy::Letters Copy::PushRest(PushHead head) {
@@ -173,6 +220,7 @@ Copy::Letters Copy::Finish(std::vector<Writer>& writers, std::vector<PushHead>& 
   Letters letters;
   for (std::size_t s = 0; s < writers.size(); ++s) {
     heads[s].digest = digest.size();
+    heads[s].hollow = writers[s].hollow();
     heads[s].version = versions_[s];
     writers[s].SetHead(heads[s]);
     writers[s].Put(digest.data(), digest.size());
@@ -191,10 +239,16 @@ Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> d
       const std::size_t count = parcel.count * block.width();
       const float* const from = block.memory().data() + parcel.first * block.width();
       const float scale = block.scale();
+      effort_.copied += count * sizeof(float);
+      ++heads[s].parcels;
+      if (Hollow()) {
+        writers[s].Begin(parcel);
+        writers[s].Put(from, options_.codec == nullptr ? count * sizeof(float) : options_.codec->EncodedBytes(count));
+        continue;
+      }
       float* const out = encoding_.Begin(writers[s], parcel);
       std::transform(from, from + count, out, [scale](float value) { return scale * value; });
       saved_[s] += encoding_.End(writers[s]);
-      ++heads[s].parcels;
     }
   return Finish(writers, heads, digest);
 }
@@ -220,12 +274,21 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
       const Parcel parcel{.block = static_cast<std::uint32_t>(b),
                           .form = same ? Parcel::Form::kSame : Parcel::Form::kRows,
                           .count = rows.size()};
+      effort_.rows += rows.size() * (block.width() + 1) * sizeof(float);
       float* out = encoding_.Begin(writers[s], parcel, rows);
       for (const std::uint32_t row : rows) out = std::copy_n(block.Find(row), block.width(), out);
       saved_[s] += encoding_.End(writers[s]);
       ++heads[s].parcels;
     }
   }
+  return Finish(writers, heads, digest);
+}
+
+// Which rows matter is not to be known of numbers that are not there: all do.
+Copy::Letters Copy::PushHollow(const PushHead& head, bool all, std::span<const std::byte> digest) {
+  if (all || options_.synchrony.kind == Synchrony::Kind::kApproximate) return PushDense(head, digest);
+  std::vector<PushHead> heads(servers(), head);
+  std::vector<Writer> writers(servers(), Writer(head));
   return Finish(writers, heads, digest);
 }
 
@@ -277,6 +340,7 @@ Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte>
       if (sorted_[s].empty()) continue;
       const Parcel parcel{
           .block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = sorted_[s].size()};
+      effort_.rows += sorted_[s].size() * (width + 1) * sizeof(float);
       float* out = encoding_.Begin(writers[s], parcel, sorted_[s]);
       for (const std::uint32_t row : sorted_[s]) {
         float* const values = held.values.data() + row * width;

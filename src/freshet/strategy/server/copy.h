@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "strategy/server/encoding.h"
 #include "strategy/server/letters.h"
@@ -13,6 +14,10 @@ namespace freshet::strategy::server {
 // A worker's copy of the parameters, in which every row is as old as the synchrony allows, and what the worker has to
 // tell the servers. Letters come out, answers go in; who sends them is somebody else's business.
 //
+// Who reads ahead does not wait for answers: it goes on with what it has, and learns from its own gradients meanwhile
+// (Learn). A row that is answered then becomes what the server has, moved by what this worker has moved it since it asked:
+// what it had pushed before is in the answer.
+//
 // Threads: one. Ownership: borrows model, parameters and codec, which outlive it. Failure: kCorrupt for an answer that is
 // none.
 class Copy {
@@ -23,6 +28,7 @@ class Copy {
     std::uint64_t push_every = 1;    // steps whose gradients travel together; of bsp 1
     fabric::Codec* codec = nullptr;  // in whose form gradients travel, from clock `warm_start` on; null: as they are
     std::uint64_t warm_start = 0;
+    bool ahead = false;  // what is asked for is not waited for
   };
   using Letters = std::vector<std::vector<std::byte>>;  // by server; empty: none
   // How pushes are to be.
@@ -34,16 +40,21 @@ class Copy {
   Copy(const Options& options, const model::Model& model, optimize::Parameters& parameters, double rate,
        Placement& placement, optimize::Gradient& gradient);
 
-  // Asks for the rows that this batch needs and that are too old to be read at this clock.
+  // Asks for the rows that this batch needs and that are too old to be read at this clock, and that are not asked for yet.
   Letters Ask(const data::Batch& rows, std::uint64_t clock);
   // An answer, to whatever it answers.
   Result<AnswerHead> Take(int server, std::span<const std::byte> letter);
   std::size_t outstanding() const { return asked_.size(); }  // questions
+  // At which clock what is not answered yet was first asked; `clock` when all is.
+  std::uint64_t AskedAt(std::uint64_t clock) const { return asked_.empty() ? clock : asked_.begin()->second.clock; }
+  Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
 
   // What the gradient has to tell, now that it is complete; a letter to every server, though it may bring nothing. The
   // head's parcels are filled in.
   Letters Push(const PushHead& head, std::span<const std::byte> digest) { return Push(head, digest, Telling()); }
   Letters Push(PushHead head, std::span<const std::byte> digest, const Telling& telling);
+  // Moves the copy by the gradient, whose rows weigh so much, as servers will. The gradient is of no use any more.
+  void Learn(double weight, optimize::Optimizer& optimizer, model::Workspace& workspace);
   // What was held back; nothing when that is nothing.
   Letters PushRest(PushHead head);
   Letters Away();
@@ -67,20 +78,27 @@ class Copy {
     int server = 0;
     std::uint64_t clock = 0;  // of the worker
     Lists rows;               // or, of dense blocks, all that the server has
+    std::vector<float> had;   // ahead: what they were
   };
 
+  static constexpr std::uint32_t kAsked = UINT32_MAX;  // a stamp, of what is on its way
   bool Fresh(std::uint64_t stamp, std::uint64_t clock) const;
   std::uint64_t Needs(std::uint64_t clock) const;  // which clock must be complete to be read at this one
   std::uint64_t StampOf(std::size_t b, std::uint32_t row) const;
+  void Remember(Question& question);
+  // Takes what a server has of so many floats.
+  void Put(std::span<const float> from, float* to, const float*& had) const;
   Letters AskDense(std::uint64_t clock);
   Letters AskRows(const data::Batch& rows, std::uint64_t clock);
   bool Dense() const { return gradient_.buffer != nullptr; }
+  bool Hollow() const { return parameters_.blocks() > 0 && base::IsHollow(parameters_.Row(0, 0)); }
   bool Holds() const { return options_.push_every > 1 || options_.synchrony.kind == Synchrony::Kind::kApproximate; }
 
   // By server, the rows of a block that are to be told.
   void Sort(std::size_t b, std::span<const std::uint32_t> rows);
   Letters PushDense(const PushHead& head, std::span<const std::byte> digest);
   Letters PushRows(const PushHead& head, std::span<const std::byte> digest, bool by_name);
+  Letters PushHollow(const PushHead& head, bool all, std::span<const std::byte> digest);
   // Adds the gradient to what is held back. Then tells the rows of that which matter, or all.
   void Hold(double weight, const std::vector<bool>& had);
   bool Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const;
@@ -107,6 +125,7 @@ class Copy {
   std::vector<std::vector<Parcel>> stretches_;      // by server, of dense blocks
   optimize::RowSets touched_;
   std::vector<std::vector<std::uint32_t>> sorted_;  // by server
+  Effort effort_;
   struct Held {
     std::vector<float> values;  // by row
     optimize::RowSet rows;      // that may have some

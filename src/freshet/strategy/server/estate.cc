@@ -5,6 +5,9 @@
 namespace freshet::strategy::server {
 namespace {
 
+// Of rows that are asked for one by one: few, since those that most ask for often stand beside each other.
+constexpr std::uint64_t kRangeRows = 64;
+
 std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
   std::vector<optimize::Block> blocks;
   for (std::size_t b = 0; b < parameters.blocks(); ++b) blocks.push_back(parameters.block(b));
@@ -21,8 +24,10 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
       shards(options.servers == 0 ? size : options.servers),
       codec(form),
       gradient(std::move(own_gradient)),
-      placement(Blocks(learner.parameters), shards, {.alike = !learner.model.Supervised()}),
-      copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start}, learner.model,
+      ahead(synchrony.significance > 0 && learner.model.Supervised() && !keeps),
+      placement(Blocks(learner.parameters), shards,
+                {.range_rows = gradient.buffer == nullptr ? kRangeRows : 0, .alike = !learner.model.Supervised()}),
+      copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start, ahead}, learner.model,
            learner.parameters, learner.optimizer.options().schedule.rate, placement, gradient),
       complete_(static_cast<std::size_t>(shards), 0) {
   for (int worker = 0; worker < workers; ++worker) worker_at.push_back(worker);

@@ -60,6 +60,7 @@ struct Estate {
 
   fabric::Codec* const codec;  // in whose form gradients travel; null: as they are
   optimize::Gradient gradient;
+  const bool ahead;  // answers are not waited for (Copy)
   Placement placement;
   Copy copy;
   std::map<int, Share> shares;      // by worker

@@ -6,13 +6,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/hollow.h"
 #include "base/result.h"
 
 namespace freshet::strategy::server {
 
 // What workers and servers write to each other: a head, then parcels, each of which names rows of one block and perhaps
 // brings their floats, as they are or in a codec's form. All members are the same program on machines alike, so that
-// heads are structs as they lie in memory; everything begins at a multiple of eight bytes.
+// heads are structs as they lie in memory; everything begins at a multiple of eight bytes. Floats of which only the number
+// is of interest (base/hollow.h) are counted in the head and left out.
 
 // The first byte says what it is (OwnPace::kFirstOwn and above).
 enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle, kForward, kHave };
@@ -36,6 +38,7 @@ struct PushHead {
   double weight = 0;
   double progress = 0;  // of training, 0 to 1
   std::uint64_t digest = 0;
+  std::uint64_t hollow = 0;  // bytes of floats that are left out
   Notice notice = {};
 };
 // Asks for rows, as soon as clock `needs` is complete.
@@ -53,11 +56,12 @@ struct AwayHead {
   std::uint64_t request = 0;
 };
 
-// Asks the first server which piece of the rows is the worker's, after those it knows of; and the answer. See server.cc.
+// Asks the first server which pieces of the rows are the worker's, after those it knows of; and the answer. See server.cc.
 struct Ticket {
   Kind kind = Kind::kTicket;
   std::uint8_t unused[7] = {};
-  std::uint64_t piece = 0;
+  std::uint64_t piece = 0;  // the first
+  std::uint64_t count = 1;  // and how many, one after another
 };
 
 // Several letters to one shard as one: each behind its length.
@@ -68,6 +72,7 @@ struct BundleHead {
   std::uint16_t worker = 0;  // for whom the sender speaks: itself, or one that is gone
   std::uint16_t unused_too = 0;
   std::uint64_t letters = 0;
+  std::uint64_t hollow = 0;  // of all of them
 };
 
 // A letter of a worker that the one before in a shard's chain has taken in, for the next: it follows. And back, to the
@@ -100,6 +105,7 @@ struct AnswerHead {
   std::uint64_t clock = 0;    // all of what was pushed before it is in them
   std::uint64_t version = 0;  // updates of this server that are
   double waited = 0;          // seconds, until that clock was complete
+  std::uint64_t hollow = 0;   // bytes of floats that are left out
   Notice notice = {};
 };
 
@@ -140,9 +146,14 @@ class Writer {
     return reinterpret_cast<float*>(bytes_.data() + at);
   }
   void Put(const void* from, std::size_t bytes) {
+    if (base::IsHollow(from)) {
+      hollow_ += bytes;
+      return;
+    }
     const std::size_t at = Grow(bytes);
     if (bytes > 0) std::memcpy(bytes_.data() + at, from, bytes);
   }
+  std::size_t hollow() const { return hollow_; }  // bytes that were left out so far
   std::vector<std::byte> Take() { return std::move(bytes_); }
 
  private:
@@ -152,6 +163,7 @@ class Writer {
     return at;
   }
   std::vector<std::byte> bytes_;
+  std::size_t hollow_ = 0;
 };
 
 // A letter that is being read: each call gives the next part of it, kCorrupt when there is none. Borrows the bytes,
@@ -186,6 +198,35 @@ class Reader {
 
  private:
   std::span<const std::byte> rest_;
+};
+
+// Bytes that a letter was written without.
+inline std::size_t LeftOut(std::span<const std::byte> letter) {
+  const auto hollow = [&]<class Head>(Head head) {
+    std::memcpy(&head, letter.data(), sizeof head);
+    return head.hollow;
+  };
+  switch (static_cast<Kind>(letter[0])) {
+    case Kind::kPush:
+      return hollow(PushHead());
+    case Kind::kBundle:
+      return hollow(BundleHead());
+    case Kind::kAnswer:
+      return hollow(AnswerHead());
+    case Kind::kPull:
+    case Kind::kAway:
+    case Kind::kTicket:
+    case Kind::kForward:
+    case Kind::kHave:
+      break;
+  }
+  return 0;
+}
+
+// What was done to floats, in bytes of them, for who knows what that takes (fabric::Fabric::Spend).
+struct Effort {
+  std::size_t copied = 0, added = 0, applied = 0;  // many that lie one after another
+  std::size_t rows = 0;                            // and those of rows here and there, with their numbers
 };
 
 }  // namespace freshet::strategy::server

@@ -10,9 +10,6 @@ namespace {
 
 std::uint64_t Mix(std::uint64_t a, std::uint64_t b) { return base::Hash64(base::Hash64(a) ^ (b + 0x9E3779B97F4A7C15)); }
 
-// Servers are numbered apart from groups of blocks: what is hashed alike would lie at the same places.
-constexpr std::uint64_t kPoints = std::uint64_t{1} << 63;
-
 bool Grows(const optimize::Block& block) { return block.most_rows > block.rows; }
 
 }  // namespace
@@ -24,7 +21,7 @@ Placement::Placement(const std::vector<optimize::Block>& blocks, int servers, co
   CHECK(servers > 0 && servers < 65536 && options.range_floats > 0);
   for (int server = 0; server < servers; ++server)
     for (int point = 0; point < options.points; ++point)
-      circle_.push_back({Mix(kPoints + static_cast<std::uint64_t>(server), static_cast<std::uint64_t>(point)),
+      circle_.push_back({Mix(static_cast<std::uint64_t>(server), static_cast<std::uint64_t>(point)),
                          static_cast<std::uint16_t>(server)});
   std::sort(circle_.begin(), circle_.end(), [](const Point& a, const Point& b) { return a.at < b.at; });
   std::uint64_t widest = 1;
@@ -32,6 +29,7 @@ Placement::Placement(const std::vector<optimize::Block>& blocks, int servers, co
   for (const optimize::Block& block : blocks)
     if (joins(block)) widest = std::max(widest, block.width);
   const auto rows = [&](std::uint64_t width) {
+    if (options.range_rows > 0) return options.range_rows;
     return std::max<std::uint64_t>(options.range_floats / std::max<std::uint64_t>(width, 1), 1);
   };
   groups_.push_back({.number = 0, .range_rows = rows(widest), .owners = {}});
@@ -49,7 +47,9 @@ std::uint16_t Placement::Owner(std::uint64_t at) const {
 
 int Placement::ServerOfRange(std::size_t b, std::uint64_t range) {
   Group& group = groups_[group_of_[b]];
-  while (group.owners.size() <= range) group.owners.push_back(Owner(Mix(group.number << 40, group.owners.size())));
+  // Counted from 1, apart from servers: what is hashed alike would lie at the same places.
+  while (group.owners.size() <= range)
+    group.owners.push_back(Owner(Mix((group.number + 1) << 40, group.owners.size())));
   return group.owners[range];
 }
 

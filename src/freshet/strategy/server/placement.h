@@ -17,6 +17,7 @@ class Placement {
  public:
   struct Options {
     std::size_t range_floats = 16 * 1024;  // of the widest block that grows; of every block that does not
+    std::uint64_t range_rows = 0;          // of all blocks, instead
     int points = 128;                      // of a server
     bool alike = false;                    // all blocks are cut alike, where an update looks at several
   };

@@ -1,9 +1,9 @@
 #include "strategy/server/server.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
-#include "base/hollow.h"
 #include "base/option.h"
 #include "model/digest.h"
 #include "strategy/make_codec.h"
@@ -28,11 +28,11 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
 }
 
 Server::Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate)
-    : OwnPace(options, world),
+    : OwnPace(options, world, kAtOnce),
       synchrony_(synchrony),
       estate_(estate),
       answer_tag_(world.collectives.NextTag()),
-      expected_(static_cast<std::size_t>(estate.shards), 0),
+      expected_(static_cast<std::size_t>(estate.shards)),
       settled_clock_(estate.base),
       waits_(estate.workers) {
   workspace_.threads = options.threads;
@@ -152,6 +152,7 @@ void Server::CheckLedger() const {
 
 Result<void> Server::Begin() {
   began_ = true;
+  step_ = world_.optimizer.step();
   const base::Lock lock(mutex_);
   return estate_.MakeShards(options_, world_.learner(), synchrony_);
 }
@@ -215,8 +216,10 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   TRY(At("step.begin"));
   const auto begun = world_.clock.Now();
   const std::vector<std::byte> digest = DigestOf(mine);
-  if (!dense || copy.outstanding() == 0) TRY(SendAll(Bundle(estate_.number, {copy.Ask(mine, share.clock)})));
-  TRY(AwaitAnswers());
+  if (estate_.ahead || !dense || copy.outstanding() == 0)
+    TRY(SendAll(Bundle(estate_.number, {copy.Ask(mine, share.clock)})));
+  TRY(estate_.ahead ? TakeAnswers([&] { return copy.AskedAt(share.clock) + StepsAhead() > share.clock; })
+                    : AwaitAnswers());
   TRY(At("step.agreed"));
   const auto asked = world_.clock.Now();
   if (own && model.observes(world_.parameters, world_.optimizer) == model::Model::Observes::kRows)
@@ -232,10 +235,14 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   for (const std::uint64_t had : share.had) telling.had.push_back(had > share.clock);
   std::vector<Copy::Letters> told_now = {copy.Push(Head(share.clock, weight), digest, telling)};
   KeepPushes(share, share.clock, told_now[0]);
+  Spend(copy.TakeEffort());
   ++share.clock;
   if (ticketed_) {
     tickets_.pop_front();
-    told_now.push_back({server::Writer(server::Ticket{}).Take()});
+    if (const std::uint64_t known = tickets_.size() + tickets_coming_; known < tickets_wanted_) {
+      told_now.push_back({Writer(Ticket{.count = tickets_wanted_ - known}).Take()});
+      tickets_coming_ += tickets_wanted_ - known;
+    }
   }
   // What does not depend on the next rows is asked for at once, and comes while they are read.
   if (dense && own) told_now.push_back(copy.Ask({}, share.clock));
@@ -244,11 +251,43 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
   TRY(At("step.exchanged"));
   const auto told = world_.clock.Now();
+  if (estate_.ahead && weight > 0) LearnAhead(weight);
+  const auto learned = world_.clock.Now();
+  if (estate_.ahead && ticketed_) TRY(AwaitTicket());
   const double waited = waits_.EndStep(base::Seconds(asked - begun));
   times_.wait += waited;
   times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
+  times_.exchange += base::Seconds(world_.clock.Now() - learned);
   times_.compute += base::Seconds(computed - asked);
+  times_.apply += base::Seconds(learned - told);
   return loss;
+}
+
+std::uint64_t Server::StepsAhead() const {
+  const double step = (times_.read + times_.compute + times_.apply) / static_cast<double>(times_.steps + 1);
+  const double steps = step > 0 ? std::ceil(base::Seconds(fastest_.value_or(base::Clock::Duration{})) / step) : 1;
+  return static_cast<std::uint64_t>(std::clamp(steps, 1.0, static_cast<double>(kMostAhead)));
+}
+
+// By oneself, until servers have answered.
+void Server::LearnAhead(double weight) {
+  world_.optimizer.SetProgress(progress_);
+  estate_.copy.Learn(weight * estate_.workers, world_.optimizer, workspace_);
+  Spend(estate_.copy.TakeEffort());
+}
+
+Result<void> Server::AwaitTicket() {
+  if (!tickets_.empty()) return {};
+  tickets_wanted_ = std::min(2 * tickets_wanted_, kMostAhead);
+  return TakeAnswers([this] { return !tickets_.empty(); });
+}
+
+void Server::Spend(const Effort& effort) {
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  fabric.Spend("copy", effort.copied);
+  fabric.Spend("add", effort.added);
+  fabric.Spend("apply", effort.applied);
+  fabric.Spend("rows", effort.rows);
 }
 
 PushHead Server::Head(std::uint64_t clock, double weight) const {
@@ -283,15 +322,18 @@ Copy::Letters Server::Bundle(int worker, std::vector<Copy::Letters> all) {
     std::vector<std::vector<std::byte>*> letters;
     for (Copy::Letters& each : all)
       if (s < each.size() && !each[s].empty()) letters.push_back(&each[s]);
-    for (const auto* letter : letters) expected_[s] += static_cast<Kind>((*letter)[0]) == Kind::kPush ? 0 : 1;
+    for (const auto* letter : letters)
+      if (static_cast<Kind>((*letter)[0]) != Kind::kPush) expected_[s].push_back(world_.clock.Now());
     if (letters.empty()) continue;
     if (letters.size() == 1 && !estate_.keeps) {
       bundled[s] = std::move(*letters[0]);
       continue;
     }
-    Writer writer(BundleHead{.shard = static_cast<std::uint16_t>(s),
-                             .worker = static_cast<std::uint16_t>(worker),
-                             .letters = letters.size()});
+    BundleHead head{.shard = static_cast<std::uint16_t>(s),
+                    .worker = static_cast<std::uint16_t>(worker),
+                    .letters = letters.size()};
+    for (const auto* letter : letters) head.hollow += LeftOut(*letter);
+    Writer writer(head);
     for (const auto* letter : letters) {
       const std::uint64_t size = letter->size();
       writer.Put(&size, sizeof size);
@@ -306,7 +348,9 @@ Result<void> Server::SendAll(Copy::Letters letters_by_shard) {
   for (std::size_t s = 0; s < letters_by_shard.size(); ++s) {
     auto& bytes = letters_by_shard[s];
     const int to = HostOf(static_cast<int>(s));
-    if (!bytes.empty()) TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes)));
+    if (bytes.empty()) continue;
+    const std::size_t hollow = LeftOut(bytes);
+    TRY(to == rank() ? Handle(to, bytes) : letters().Send(to, std::move(bytes), hollow));
   }
   return {};
 }
@@ -378,10 +422,15 @@ Result<void> Server::TakeIn(int shard, int worker, std::span<const std::byte> le
   if (found == estate_.holdings.end() || found->second.shard == nullptr || first != Answers(shard) || letter.empty() ||
       worker >= estate_.workers)
     return Reader::Damaged();
-  if (static_cast<Kind>(letter[0]) == Kind::kTicket)
-    return Answer({worker, Writer(Ticket{.piece = next_ticket_++}).Take()});
+  if (static_cast<Kind>(letter[0]) == Kind::kTicket) {
+    const auto wanted = TRY(Reader(letter).Take<Ticket>());
+    if (wanted.count > kMostAhead) return Reader::Damaged();
+    const std::uint64_t next = std::exchange(next_ticket_, next_ticket_ + wanted.count);
+    return Answer({worker, Writer(Ticket{.piece = next, .count = wanted.count}).Take()});
+  }
   Estate::Holding& holding = found->second;
   auto answers = TRY(holding.shard->On(worker, letter, world_.clock.Now()));
+  Spend(holding.shard->TakeEffort());
   ++holding.letters;
   const std::vector<int>& chain = estate_.chains[static_cast<std::size_t>(shard)];
   const auto here = std::find(chain.begin(), chain.end(), rank());
@@ -426,20 +475,26 @@ Result<void> Server::Answer(Shard::Answer answer) {
 
 Result<void> Server::Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) {
   Sent& sent = sent_.emplace_back(Sent{std::move(bytes), {}});
-  sent.transfer = TRY(world_.collectives.fabric().StartSend(to, tag, sent.bytes));
+  sent.transfer = TRY(world_.collectives.fabric().StartHollowSend(to, tag, sent.bytes, LeftOut(sent.bytes)));
   return {};
 }
 
 Result<void> Server::Take(std::span<const std::byte> bytes) {
-  if (!bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket) {
-    --expected_[0];
-    tickets_.push_back(TRY(Reader(bytes).Take<Ticket>()).piece);
+  const bool ticket = !bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket;
+  const std::size_t shard = ticket ? 0 : TRY(Reader(bytes).Take<AnswerHead>()).shard;
+  if (shard >= expected_.size() || expected_[shard].empty()) return Reader::Damaged();
+  const auto took = world_.clock.Now() - expected_[shard].front();
+  expected_[shard].pop_front();
+  if (!Answers(static_cast<int>(shard))) fastest_ = std::min(fastest_.value_or(took), took);
+  if (ticket) {
+    const auto given = TRY(Reader(bytes).Take<Ticket>());
+    if (given.count > tickets_coming_) return Reader::Damaged();
+    for (std::uint64_t i = 0; i < given.count; ++i) tickets_.push_back(given.piece + i);
+    tickets_coming_ -= given.count;
     return {};
   }
-  const std::size_t shard = TRY(Reader(bytes).Take<AnswerHead>()).shard;
-  if (shard >= expected_.size()) return Reader::Damaged();
-  --expected_[shard];
   const AnswerHead head = TRY(estate_.copy.Take(static_cast<int>(shard), bytes));
+  Spend(estate_.copy.TakeEffort());
   waits_.Took(head);
   Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
   if (!estate_.keeps) return {};
@@ -450,20 +505,53 @@ Result<void> Server::Take(std::span<const std::byte> bytes) {
 }
 
 Result<void> Server::AwaitAnswers() {
-  fabric::Fabric& fabric = world_.collectives.fabric();
-  std::vector<fabric::Transfer> coming;
+  TRY(ListenForAnswers());
+  while (!coming_.empty()) TRY(TakeAnswer(0));
+  return AwaitOwnAnswers();
+}
+
+Result<void> Server::AwaitOwnAnswers() {
   for (int s = 0; s < estate_.shards; ++s)
-    for (int i = 0; !Answers(s) && i < expected_[static_cast<std::size_t>(s)]; ++i)
-      coming.push_back(TRY(fabric.StartBorrow(HostOf(s), answer_tag_)));
-  for (const fabric::Transfer transfer : coming) {
-    const fabric::Arrived arrived = TRY(fabric.Wait(transfer, Letterbox::kPatience));
-    const auto taken = Take(arrived.view);
-    fabric.Release(transfer);
-    TRY(taken);
-  }
-  for (int s = 0; s < estate_.shards; ++s)
-    while (Answers(s) && expected_[static_cast<std::size_t>(s)] > 0) TRY(AwaitLetter());
+    while (Answers(s) && !expected_[static_cast<std::size_t>(s)].empty()) TRY(AwaitLetter());
   return {};
+}
+
+Result<void> Server::TakeAnswers(const std::function<bool()>& enough) {
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  TRY(AwaitOwnAnswers());
+  TRY(ListenForAnswers());
+  for (std::size_t i = 0; i < coming_.size();) {
+    if (fabric.Done(coming_[i].transfer))
+      TRY(TakeAnswer(i));
+    else
+      ++i;
+  }
+  while (!enough() && !coming_.empty()) {
+    std::vector<fabric::Transfer> transfers;
+    for (const Coming& each : coming_) transfers.push_back(each.transfer);
+    TRY(TakeAnswer(TRY(fabric.WaitAny(transfers, Letterbox::kPatience))));
+  }
+  return {};
+}
+
+Result<void> Server::ListenForAnswers() {
+  for (int s = 0; s < estate_.shards; ++s) {
+    const auto here =
+        std::count_if(coming_.begin(), coming_.end(), [s](const Coming& each) { return each.shard == s; });
+    for (auto i = here; !Answers(s) && i < std::ssize(expected_[static_cast<std::size_t>(s)]); ++i)
+      coming_.push_back({s, TRY(world_.collectives.fabric().StartBorrow(HostOf(s), answer_tag_))});
+  }
+  return {};
+}
+
+Result<void> Server::TakeAnswer(std::size_t i) {
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  const Coming coming = coming_[i];
+  coming_.erase(coming_.begin() + static_cast<std::ptrdiff_t>(i));
+  const fabric::Arrived arrived = TRY(fabric.Wait(coming.transfer, Letterbox::kPatience));
+  const auto taken = Take(arrived.view);
+  fabric.Release(coming.transfer);
+  return taken;
 }
 
 std::uint64_t Server::furthest() const {
@@ -502,7 +590,9 @@ void Server::EpochEnded() {
 }
 
 Result<Server::Agreement> Server::Agree() {
-  std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, furthest(), world_.optimizer.step(), dry() ? 1u : 0u};
+  // A worker that reads ahead makes steps of its own, which are not those of the model.
+  const std::uint64_t step = began_ ? step_ : world_.optimizer.step();
+  std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, furthest(), step, dry() ? 1u : 0u};
   const std::size_t first = mine.size();
   {
     const base::Lock lock(mutex_);
@@ -583,8 +673,6 @@ Result<void> Server::Check(const StrategyOptions& options, const World& world) {
   if (options.fetch_every > synchrony.MostFetchEvery())
     return Error{Code::kInvalid, Str(Option("fetch-every"), " ", options.fetch_every, " is older than ",
                                      synchrony.ToText(), " allows; give at most ", synchrony.MostFetchEvery())};
-  if (world.parameters.blocks() > 0 && base::IsHollow(world.parameters.Row(0, 0)))
-    return not_with("a simulation of times alone");
   return {};
 }
 

@@ -23,6 +23,11 @@ namespace freshet::strategy::server {
 // ticket when it has done one: who is slow does fewer. Tickets are numbers of pieces of an epoch; the first server gives them
 // out, each once, and everybody begins with two, so that one is always known.
 //
+// Where it takes longer than a step until the next one is known, who reads ahead asks for twice as many.
+//
+// Approximate workers read ahead (Copy): a step does not wait for an answer that is on its way. It waits for one that takes
+// more steps than the fastest did: then it is the servers that have much to do, and to run on would only make them stale.
+//
 // Where losses are survived (Estate::keeps) a shard is with a chain of members (van Renesse and Schneider, "Chain Replication
 // for Supporting High Throughput and Availability"): the first takes letters in and hands them on, and its answers leave
 // when the last has them. Rows are then shared out evenly; a worker that is gone is stood for by another, who makes the
@@ -74,9 +79,15 @@ class Server final : public OwnPace {
 
  private:
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
+  static constexpr std::size_t kAtOnce = 4;          // that come in, so that one is on its way while another is added
+  static constexpr std::uint64_t kMostAhead = 64;    // steps
   static constexpr std::size_t kMostKept = 8;        // pushes to one server before it is asked whether it has them
   struct Sent {
     std::vector<std::byte> bytes;
+    fabric::Transfer transfer;
+  };
+  struct Coming {
+    int shard = 0;
     fabric::Transfer transfer;
   };
   struct Withheld {  // until the last of the chain has that letter
@@ -121,6 +132,16 @@ class Server final : public OwnPace {
   Result<void> Take(std::span<const std::byte> bytes);
   // To all that was asked.
   Result<void> AwaitAnswers();
+  Result<void> AwaitOwnAnswers();
+  // Those that are here, and more until that is enough.
+  Result<void> TakeAnswers(const std::function<bool()>& enough);
+  Result<void> ListenForAnswers();
+  Result<void> TakeAnswer(std::size_t i);
+
+  std::uint64_t StepsAhead() const;
+  void LearnAhead(double weight);
+  Result<void> AwaitTicket();
+  void Spend(const Effort& effort);
 
   void CheckLedger() const;
   Result<Agreement> Agree();
@@ -134,17 +155,21 @@ class Server final : public OwnPace {
   const fabric::Tag answer_tag_;
   model::Workspace workspace_;
   data::Rows digest_;
-  std::vector<int> expected_;  // answers, by shard
+  std::vector<std::deque<base::Clock::Duration>> expected_;  // answers, by shard: when they were asked for
+  std::optional<base::Clock::Duration> fastest_;             // of the answers of others
+  std::vector<Coming> coming_;                               // those that are listened for
   Show show_;
   std::vector<float> scores_of_others_;
   std::uint64_t settled_clock_ = 0;
   double progress_ = 0;
   Waits waits_;
   bool began_ = false, away_ = false;
+  std::uint64_t step_ = 0;  // of the model, when all last met
 
   bool ticketed_ = false;
   std::uint64_t passed_ = 0;           // pieces of this epoch that this worker has come past, where it has tickets
   std::deque<std::uint64_t> tickets_;  // those it is to learn from next, ascending
+  std::uint64_t tickets_wanted_ = 2, tickets_coming_ = 0;
   mutable std::vector<std::int64_t> saved_;
   mutable std::uint64_t saved_clock_ = 0;
 

@@ -205,6 +205,15 @@ TEST(Server, RefusesWhatIsMadeForSums) {
   });
 }
 
+TEST(Server, OneMemberIsItsOwnServer) {
+  const Task task = MakeTask("linear", 400, 7);
+  StrategyOptions all;
+  all.batch = 24;
+  const Trained alone = Train(task, 1, all, 60);
+  for (const char* const synchrony : {"bsp", "ssp:2", "asp:0", "bap"})
+    EXPECT_LT(Train(task, 1, By(synchrony), 60).loss, 1.001 * alone.loss) << synchrony;
+}
+
 TEST(Server, OneMemberAloneIsNoServerWithoutAWorker) {
   const Task task = MakeTask("linear", 40, 1);
   fabric::RunMembers(1, [&](fabric::Fabric& fabric) {

@@ -13,11 +13,12 @@ namespace freshet::strategy::server {
 Result<std::unique_ptr<Shard>> Shard::Make(const Options& options, const model::Model& model,
                                            const optimize::Parameters& start, const optimize::Optimizer& optimizer,
                                            optimize::Memory& memory) {
+  const bool hollow = start.blocks() > 0 && base::IsHollow(start.Row(0, 0));
   auto parameters = TRY(model.NewParameters(memory));
-  parameters.CopyFrom(start);
+  if (!hollow) parameters.CopyFrom(start);
   auto own = TRY(optimize::Optimizer::Make(optimizer.options(), memory));
   TRY(own->Follow(parameters));
-  own->state().CopyFrom(optimizer.state());
+  if (!hollow) own->state().CopyFrom(optimizer.state());
   own->SetStep(optimizer.step());
   auto gradient = TRY(model.NewGradient(memory));
   return std::unique_ptr<Shard>(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
@@ -268,15 +269,16 @@ Result<void> Shard::Take(std::string_view given, Placement& placement, int shard
 Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   Reader reader(pull.letter);
   const auto head = TRY(reader.Take<PullHead>());
-  Writer writer(AnswerHead{.shard = options_.number,
-                           .worker = static_cast<std::uint16_t>(pull.worker),
-                           .waited_for = static_cast<std::int16_t>(writer_ == pull.worker ? -1 : writer_),
-                           .request = head.request,
-                           .have = Applied(workers_[static_cast<std::size_t>(pull.worker)]),
-                           .clock = clock_,
-                           .version = version_,
-                           .waited = base::Seconds(now - pull.since),
-                           .notice = notice_});
+  AnswerHead answer{.shard = options_.number,
+                    .worker = static_cast<std::uint16_t>(pull.worker),
+                    .waited_for = static_cast<std::int16_t>(writer_ == pull.worker ? -1 : writer_),
+                    .request = head.request,
+                    .have = Applied(workers_[static_cast<std::size_t>(pull.worker)]),
+                    .clock = clock_,
+                    .version = version_,
+                    .waited = base::Seconds(now - pull.since),
+                    .notice = notice_};
+  Writer writer(answer);
   for (std::uint32_t i = 0; i < head.parcels; ++i) {
     const auto parcel = TRY(reader.Take<Parcel>());
     const std::uint64_t width = parameters_.width(parcel.block);
@@ -287,15 +289,19 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
       const std::uint64_t bytes = parcel.count * width * sizeof(float);
       if (parcel.count > 0) writer.Put(parameters_.Row(parcel.block, parcel.first), bytes);
       heat_.Stretch(Heat::Way::kPulled, parcel.block, parcel.first, parcel.count, bytes);
+      effort_.copied += bytes;
       continue;
     }
     const auto rows = TRY(RowsOf(parcel, reader, nullptr));
     if (rows.empty()) continue;
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+    effort_.rows += BytesOf(parcel.block, rows.size());
     float* out = writer.Floats(rows.size() * width);
     for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
     heat_.Rows(Heat::Way::kPulled, parcel.block, rows, rows.size() * width * sizeof(float));
   }
+  answer.hollow = writer.hollow();
+  writer.SetHead(answer);
   return Answer{pull.worker, writer.Take()};
 }
 
@@ -353,16 +359,20 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
   if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
       parcel.count > parameters_.rows(parcel.block) - parcel.first)
     return Reader::Damaged();
-  const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
-  heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
-  float* const sum = block.memory().data() + parcel.first * width;
-  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  if (!Hollow()) {
+    const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
+    heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
+    float* const sum = block.memory().data() + parcel.first * width;
+    for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  }
+  effort_.added += parcel.count * width * sizeof(float);
   block.SetFull();
   stretches_.push_back({parcel.block, parcel.first, parcel.first + parcel.count});
   return {};
 }
 
 void Shard::AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values) {
+  effort_.rows += BytesOf(b, rows.size());
   optimize::BlockGradient& block = gradient_.blocks[b];
   const std::uint64_t width = block.width();
   const bool dense = block.form() == optimize::BlockGradient::Form::kDense;
@@ -411,6 +421,7 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
     const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
     TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
+    effort_.rows += BytesOf(parcel.block, rows.size());
     ApplyRows(parcel.block, rows, values, factor);
   }
   if (head.parcels > 0) EndUpdate();
@@ -446,6 +457,8 @@ Result<void> Shard::Apply() {
   digests_.clear();
   BeginUpdate();
   if (gradient_.buffer == nullptr) {
+    for (std::size_t b = 0; b < gradient_.blocks.size(); ++b)
+      effort_.rows += BytesOf(b, gradient_.blocks[b].touched().size());
     model_.Apply(parameters_, gradient_, weight_, *optimizer_, workspace_);
   } else {
     if (weight_ > 0) gradient_.Scale(static_cast<float>(1 / weight_));
@@ -458,8 +471,12 @@ Result<void> Shard::Apply() {
       const std::uint64_t first = stretch.block == done.block ? std::max(stretch.first, done.last) : stretch.first;
       if (first >= stretch.last) continue;
       optimize::BlockGradient& block = gradient_.blocks[stretch.block];
-      optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
-      std::fill_n(block.memory().data() + first * block.width(), (stretch.last - first) * block.width(), 0.0f);
+      const std::size_t floats = (stretch.last - first) * block.width();
+      effort_.applied += floats * sizeof(float);
+      if (!Hollow()) {
+        optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
+        std::fill_n(block.memory().data() + first * block.width(), floats, 0.0f);
+      }
       done = {stretch.block, first, stretch.last};
     }
     stretches_.clear();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "data/rows.h"
@@ -73,6 +74,8 @@ class Shard {
   const optimize::Parameters& parameters() const { return parameters_; }
   const optimize::Optimizer& optimizer() const { return *optimizer_; }
 
+  Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
+
   bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
   const Staleness& staleness() const { return staleness_; }
   const Heat& heat() const { return heat_; }
@@ -132,6 +135,10 @@ class Shard {
   };
   Result<Values> ValuesOf(const Parcel& parcel, std::uint64_t rows, Reader& reader);
   Result<void> MakeRoom(std::size_t b, std::uint64_t rows);
+  bool Hollow() const { return parameters_.blocks() > 0 && base::IsHollow(parameters_.Row(0, 0)); }
+  std::size_t BytesOf(std::size_t b, std::size_t rows) const {
+    return rows * (parameters_.width(b) + 1) * sizeof(float);
+  }
 
   const Options options_;
   const model::Model& model_;
@@ -161,6 +168,7 @@ class Shard {
   std::vector<float> scaled_, decoded_;
   Staleness staleness_{};
   Heat heat_;
+  Effort effort_;
 };
 
 }  // namespace freshet::strategy::server

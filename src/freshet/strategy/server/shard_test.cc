@@ -71,6 +71,17 @@ TEST(Placement, SpreadsTheFewRangesOfASmallModelToo) {
   }
 }
 
+TEST(Placement, SpreadsTheFirstRangesLikeAllOthers) {
+  Placement placement({{"weights", 0, 1, 1u << 26}, {"factors", 1 << 20, 1}}, 8, {.range_rows = 64});
+  EXPECT_EQ(placement.RangeRows(0), 64u);
+  for (const std::size_t block : {0, 1}) {
+    std::vector<int> count(8, 0);
+    for (std::uint64_t range = 0; range < 128; ++range)
+      ++count[static_cast<std::size_t>(placement.ServerOf(block, range * 64))];
+    for (const int each : count) EXPECT_NEAR(each, 16, 12);
+  }
+}
+
 // Workers and shards with letters on their way between them, taken in whatever order a seed says: letters from one member to
 // another keep theirs, some come twice. A worker's gradient counts its updates: with plain SGD of rate 1, the bias of the
 // model is minus the sum of what was pushed and applied.
@@ -211,6 +222,50 @@ class Town {
   std::uint64_t repeats_ = 0;
 };
 
+// What it asks for is on its way for a while, in which it learns by itself.
+TEST(Copy, ThatReadsAheadKeepsWhatItHasMovedMeanwhile) {
+  const Task task = MakeTask("linear", 40, 1);
+  TestLearner learner(task);
+  optimize::Gradient gradient = learner.model->NewGradient(learner.memory).value();
+  Placement placement({learner.parameters->block(0), learner.parameters->block(1)}, 1);
+  Copy copy({.synchrony = Of("asp:0"), .ahead = true}, *learner.model, *learner.parameters, 1, placement, gradient);
+  float* const bias = learner.parameters->Row(1, 0);
+  const data::Batch row = task.rows.batch().Slice(0, 1);
+  const auto learn = [&](double moves) {
+    gradient.Clear();
+    *gradient.blocks[1].Touch(0) = static_cast<float>(-moves / task.optimizer.schedule.rate);
+    model::Workspace workspace;
+    copy.Learn(1, *learner.optimizer, workspace);
+  };
+  // A server that has this bias, and nothing else, answers.
+  const auto answer = [&](const std::vector<std::byte>& letter, float value) {
+    Reader reader(letter);
+    const auto head = reader.Take<PullHead>().value();
+    Writer writer(AnswerHead{.request = head.request});
+    for (std::uint32_t i = 0; i < head.parcels; ++i) {
+      const auto parcel = reader.Take<Parcel>().value();
+      (void)reader.Numbers<std::uint32_t>(parcel.count);
+      std::fill_n(writer.Floats(parcel.count), parcel.count, parcel.block == 1 ? value : 0.0f);
+    }
+    ASSERT_TRUE(copy.Take(0, writer.Take()).ok());
+  };
+  learn(1);
+  const auto first = copy.Ask(row, 1);
+  ASSERT_FALSE(first[0].empty());
+  learn(0.5);
+  EXPECT_TRUE(copy.Ask(row, 2)[0].empty());  // it is asked for already
+  learn(0.25);
+  EXPECT_EQ(copy.AskedAt(3), 1u);
+  EXPECT_NEAR(*bias, 1.75, 1e-5);
+  answer(first[0], 10);  // which has what was pushed before it was asked for
+  EXPECT_NEAR(*bias, 10.75, 1e-5);
+  EXPECT_EQ(copy.AskedAt(3), 3u);
+  const auto second = copy.Ask(row, 3);
+  ASSERT_FALSE(second[0].empty());
+  answer(second[0], 11);
+  EXPECT_NEAR(*bias, 11, 1e-5);
+}
+
 class Towns : public testing::TestWithParam<const char*> {};
 
 TEST_P(Towns, EveryPushIsAppliedOnceAndReadsAreAsNewAsPromised) {
@@ -263,8 +318,9 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
 TEST(Shard, SaysForWhomAReaderWaited) {
   const Task task = MakeTask("linear", 40, 1);
   TestLearner start(task);
-  const auto shard =
-      Shard::Make({.synchrony = Of("bsp"), .workers = 3}, *start.model, *start.parameters, *start.optimizer, start.memory).value();
+  const auto shard = Shard::Make({.synchrony = Of("bsp"), .workers = 3}, *start.model, *start.parameters,
+                                 *start.optimizer, start.memory)
+                         .value();
   const auto at = [&](int worker, const std::vector<std::byte>& letter, int ms) {
     return shard->On(worker, letter, milliseconds(ms)).value();
   };
@@ -310,8 +366,8 @@ TEST(Shard, CountsTheBytesThatArePulledAndPushedOnce) {
       TestLearner start(task);
       const auto codec = fabric::Codec::Make(name).value();
       Heat::Options heat{.range_rows = {10, 10}, .every = 1};
-      const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get(), .heat = heat}, *start.model, *start.parameters,
-                                     *start.optimizer, start.memory)
+      const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get(), .heat = heat}, *start.model,
+                                     *start.parameters, *start.optimizer, start.memory)
                              .value();
       Encoding encoding(std::string(name) == "none" ? nullptr : codec.get(), *start.parameters);
       const std::vector<std::uint32_t> rows = {3, 17, 31};
@@ -381,8 +437,8 @@ TEST(Shard, RefusesWhatNoCodecHasMade) {
         writer.Begin(parcel);
         writer.Put(&length, sizeof length);
         writer.Put(std::vector<std::byte>(bytes, std::byte{0xff}).data(), bytes);
-        const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get()}, *start.model, *start.parameters,
-                                       *start.optimizer, start.memory)
+        const auto shard = Shard::Make({.synchrony = Of(synchrony), .codec = codec.get()}, *start.model,
+                                       *start.parameters, *start.optimizer, start.memory)
                                .value();
         const auto answers = shard->On(0, writer.Take(), {});
         return !answers.ok() && answers.error().code == Code::kCorrupt;

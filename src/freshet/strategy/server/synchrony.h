@@ -13,7 +13,8 @@ struct Synchrony {
   enum class Kind {
     kBulk,         // bsp: the pushes of one clock are one update, and nobody reads before all have pushed
     kStale,        // ssp:S: every push is an update; reads have all of those more than S clocks old
-    kApproximate,  // asp:V: as barrierless, but rows that would move by less than V of their length wait in the worker
+    kApproximate,  // asp:V: as barrierless, but rows that would move by less than V of their length wait in the worker,
+                   // and the worker waits for no answer, as long as it has something to read
     kBarrierless,  // bap: every push is an update, and nobody waits for anybody
   };
   Kind kind = Kind::kBulk;

@@ -114,14 +114,14 @@ class SimGridFlows final : public Flows {
   }
 
   void Restart() override {
-    CHECK(flows_.empty());
+    CHECK(flows_.empty() && held_back_ == 0);
     origin_ = s4u::Engine::get_clock();
     for (Carrier& link : links_) link.bytes = 0;
   }
 
   Duration Advance(Duration until) override {
     if (until <= Now()) return until;
-    if (flows_.empty() && until == Duration::max()) return until;
+    if (flows_.empty() && held_back_ == 0 && until == Duration::max()) return until;
     Timer* alarm = nullptr;
     rang_ = false;
     if (until < Duration::max())
@@ -142,8 +142,9 @@ class SimGridFlows final : public Flows {
     for (const std::size_t link : route.links) links_[link].bytes += bytes;
     const s4u::CommPtr flow = s4u::Comm::sendto_init(source, target);
     flow->set_payload_size(static_cast<std::uint64_t>(std::max(bytes, 1.0)));
-    if (platform_.window_mb > 0 && route.latency > 0) flow->set_rate(platform_.window_mb * 1e6 / (2 * route.latency));
-    flows_.emplace(flow.get(), Flow{flow, std::move(left)});
+    // SimGrid knows no rate of what is sent by no actor: what is over sooner than a window allows is held back.
+    const double least = platform_.window_mb > 0 ? 2 * route.latency * bytes / (platform_.window_mb * 1e6) : 0;
+    flows_.emplace(flow.get(), Flow{flow, std::move(left), s4u::Engine::get_clock() + least});
     flow->vetoable_start();
   }
 
@@ -162,6 +163,7 @@ class SimGridFlows final : public Flows {
   struct Flow {
     s4u::CommPtr comm;
     std::function<void()> left;
+    double earliest = 0;  // when that may be called
   };
   struct Route {
     std::vector<std::size_t> links;  // places in links_
@@ -187,10 +189,22 @@ class SimGridFlows final : public Flows {
   void OnDone(const s4u::Activity& activity) {
     const auto found = flows_.find(&activity);
     if (found == flows_.end()) return;
-    const std::function<void()> left = std::move(found->second.left);
+    std::function<void()> left = std::move(found->second.left);
+    const double earliest = found->second.earliest;
     done_ = std::move(found->second.comm);  // SimGrid is still busy with it, and no longer with the one before
     flows_.erase(found);
     if (closing_) return;
+    if (earliest > s4u::Engine::get_clock()) {
+      ++held_back_;
+      Timer::set(earliest, [this, late = std::move(left)] {
+        --held_back_;
+        if (!closing_) Leave(late);
+      });
+      return;
+    }
+    Leave(left);
+  }
+  void Leave(const std::function<void()>& left) {
     left();
     maestro_.Leave();
   }
@@ -214,6 +228,7 @@ class SimGridFlows final : public Flows {
   const std::vector<s4u::Host*> hosts_;
   base::Fiber maestro_;
   bool closing_ = false, rang_ = false;
+  int held_back_ = 0;  // flows
   double origin_ = 0;  // SimGrid's time when this simulation began
   std::unordered_map<const s4u::Activity*, Flow> flows_;
   s4u::CommPtr done_;  // the last

@@ -125,6 +125,16 @@ TEST(SimGridFlows, OfRegionsGoOverTheirTrunks) {
   });
 }
 
+TEST(SimGridFlows, AConnectionHasNoMoreUnderWayThanItsWindow) {
+  InAProcess([] {
+    Platform platform = Of("regions", "2", 4);
+    platform.trunk_ms = 50;
+    platform.window_mb = 1;
+    const auto flows = MakeSimGridFlows(platform).value();
+    EXPECT_NEAR(LeftAt(*flows, {{0, 3, 1e7, {}}})[0], 1, 0.01);  // a window for each time there and back
+  });
+}
+
 TEST(SimGridFlows, OfToriAndDragonfliesGetThere) {
   for (const auto& [topology, shape] : {std::pair("torus", "2x3x2"), std::pair("dragonfly", "2x2x3x1")})
     InAProcess([&] {
