@@ -520,18 +520,29 @@ Result<void> Server::TakeAnswers(const std::function<bool()>& enough) {
   fabric::Fabric& fabric = world_.collectives.fabric();
   TRY(AwaitOwnAnswers());
   TRY(ListenForAnswers());
-  for (std::size_t i = 0; i < coming_.size();) {
-    if (fabric.Done(coming_[i].transfer))
-      TRY(TakeAnswer(i));
-    else
-      ++i;
-  }
-  while (!enough() && !coming_.empty()) {
+  while (!coming_.empty()) {
+    const std::vector<std::size_t> next = NextOfEach();
+    const auto here =
+        std::find_if(next.begin(), next.end(), [&](std::size_t i) { return fabric.Done(coming_[i].transfer); });
+    if (here != next.end()) {
+      TRY(TakeAnswer(*here));
+      continue;
+    }
+    if (enough()) break;
     std::vector<fabric::Transfer> transfers;
-    for (const Coming& each : coming_) transfers.push_back(each.transfer);
-    TRY(TakeAnswer(TRY(fabric.WaitAny(transfers, Letterbox::kPatience))));
+    for (const std::size_t i : next) transfers.push_back(coming_[i].transfer);
+    TRY(TakeAnswer(next[TRY(fabric.WaitAny(transfers, Letterbox::kPatience))]));
   }
   return {};
+}
+
+// What a server answers is taken in the order in which it did, whatever comes while one looks.
+std::vector<std::size_t> Server::NextOfEach() const {
+  std::vector<std::size_t> next;
+  for (std::size_t i = 0; i < coming_.size(); ++i)
+    if (std::none_of(next.begin(), next.end(), [&](std::size_t j) { return coming_[j].shard == coming_[i].shard; }))
+      next.push_back(i);
+  return next;
 }
 
 Result<void> Server::ListenForAnswers() {

@@ -136,6 +136,7 @@ class Server final : public OwnPace {
   // Those that are here, and more until that is enough.
   Result<void> TakeAnswers(const std::function<bool()>& enough);
   Result<void> ListenForAnswers();
+  std::vector<std::size_t> NextOfEach() const;
   Result<void> TakeAnswer(std::size_t i);
 
   std::uint64_t StepsAhead() const;
