@@ -146,7 +146,7 @@ Copy::Letters Copy::AskHave(const std::vector<bool>& whom) {
   for (std::size_t s = 0; s < servers(); ++s) {
     if (!whom[s]) continue;
     letters[s] = Writer(PullHead{.request = ++requests_}).Take();
-    asked_[requests_] = {static_cast<int>(s), 0, {}};
+    asked_[requests_] = {static_cast<int>(s), 0, {}, {}};
     for (auto& list : last_[s]) list.clear();
   }
   return letters;

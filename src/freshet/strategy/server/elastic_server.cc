@@ -380,10 +380,10 @@ Result<void> ElasticServer::TakeOver(const std::vector<Report>& reports) {
       for (const auto& [number, letters] : reports[static_cast<std::size_t>(rank)].shards)
         if (number == static_cast<std::uint64_t>(shard)) holders.emplace_back(letters, rank);
     if (holders.empty())
-      return hopeless_.emplace(Code::kPeerLost,
-                               Str("a part of the parameters is lost with all who had it: ", Option("replicas"), " ",
-                                   options_.strategy.replicas, " survives the loss of ", options_.strategy.replicas - 1,
-                                   " at a time; the last checkpoint has it"));
+      return hopeless_.emplace(
+          Error{Code::kPeerLost, Str("a part of the parameters is lost with all who had it: ", Option("replicas"), " ",
+                                     options_.strategy.replicas, " survives the loss of ",
+                                     options_.strategy.replicas - 1, " at a time; the last checkpoint has it")});
     std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<int>& chain = chains_[static_cast<std::size_t>(shard)];
     for (const auto& [letters, rank] : holders) chain.push_back(rank);

@@ -373,7 +373,7 @@ Result<void> Server::GoOn() {
 // Of an answer by this member itself.
 Result<void> Server::OnLetter(int from, std::span<const std::byte> bytes) {
   if (from != rank()) return Reader::Damaged();
-  return Take(bytes);
+  return TakeAnswer(bytes);
 }
 
 Result<bool> Server::Serve(int from, std::span<const std::byte> bytes) {
@@ -479,7 +479,7 @@ Result<void> Server::Write(int to, fabric::Tag tag, std::vector<std::byte> bytes
   return {};
 }
 
-Result<void> Server::Take(std::span<const std::byte> bytes) {
+Result<void> Server::TakeAnswer(std::span<const std::byte> bytes) {
   const bool ticket = !bytes.empty() && static_cast<Kind>(bytes[0]) == Kind::kTicket;
   const std::size_t shard = ticket ? 0 : TRY(Reader(bytes).Take<AnswerHead>()).shard;
   if (shard >= expected_.size() || expected_[shard].empty()) return Reader::Damaged();
@@ -506,7 +506,7 @@ Result<void> Server::Take(std::span<const std::byte> bytes) {
 
 Result<void> Server::AwaitAnswers() {
   TRY(ListenForAnswers());
-  while (!coming_.empty()) TRY(TakeAnswer(0));
+  while (!coming_.empty()) TRY(AwaitAnswer(0));
   return AwaitOwnAnswers();
 }
 
@@ -525,13 +525,13 @@ Result<void> Server::TakeAnswers(const std::function<bool()>& enough) {
     const auto here =
         std::find_if(next.begin(), next.end(), [&](std::size_t i) { return fabric.Done(coming_[i].transfer); });
     if (here != next.end()) {
-      TRY(TakeAnswer(*here));
+      TRY(AwaitAnswer(*here));
       continue;
     }
     if (enough()) break;
     std::vector<fabric::Transfer> transfers;
     for (const std::size_t i : next) transfers.push_back(coming_[i].transfer);
-    TRY(TakeAnswer(next[TRY(fabric.WaitAny(transfers, Letterbox::kPatience))]));
+    TRY(AwaitAnswer(next[TRY(fabric.WaitAny(transfers, Letterbox::kPatience))]));
   }
   return {};
 }
@@ -555,12 +555,12 @@ Result<void> Server::ListenForAnswers() {
   return {};
 }
 
-Result<void> Server::TakeAnswer(std::size_t i) {
+Result<void> Server::AwaitAnswer(std::size_t i) {
   fabric::Fabric& fabric = world_.collectives.fabric();
   const Coming coming = coming_[i];
   coming_.erase(coming_.begin() + static_cast<std::ptrdiff_t>(i));
   const fabric::Arrived arrived = TRY(fabric.Wait(coming.transfer, Letterbox::kPatience));
-  const auto taken = Take(arrived.view);
+  const auto taken = TakeAnswer(arrived.view);
   fabric.Release(coming.transfer);
   return taken;
 }

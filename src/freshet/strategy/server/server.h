@@ -129,7 +129,7 @@ class Server final : public OwnPace {
   Result<void> Answer(Shard::Answer answer) REQUIRES(mutex_);
   Result<void> Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) REQUIRES(mutex_);
 
-  Result<void> Take(std::span<const std::byte> bytes);
+  Result<void> TakeAnswer(std::span<const std::byte> bytes);
   // To all that was asked.
   Result<void> AwaitAnswers();
   Result<void> AwaitOwnAnswers();
@@ -137,7 +137,7 @@ class Server final : public OwnPace {
   Result<void> TakeAnswers(const std::function<bool()>& enough);
   Result<void> ListenForAnswers();
   std::vector<std::size_t> NextOfEach() const;
-  Result<void> TakeAnswer(std::size_t i);
+  Result<void> AwaitAnswer(std::size_t i);
 
   std::uint64_t StepsAhead() const;
   void LearnAhead(double weight);
