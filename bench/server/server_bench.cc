@@ -86,7 +86,8 @@ class Host {
     rows[subject.block] = subject.rows;
     Must(subject.model->MakeRoom(start, rows));
     Must(optimizer->Follow(start));
-    shard_ = Must(Shard::Make({.synchrony = Must(Synchrony::Parse("bap"))}, *subject.model, start, *optimizer, memory_));
+    shard_ =
+        Must(Shard::Make({.synchrony = Must(Synchrony::Parse("bap"))}, *subject.model, start, *optimizer, memory_));
     letters_ = std::make_shared<Letterbox>(
         fabric, 5, [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); });
     letters_->Open();
