@@ -175,8 +175,8 @@ Result<Course> RunCourse(const base::Env& env, const Job& job, const Contender& 
   contender.Enter(entered.together);
   Course course;
   course.name = contender.name;
+  optimize::HeapMemory memory;  // of what they make
   std::vector<std::optional<Result<Outcome>>> outcomes(static_cast<std::size_t>(arena.workers));
-  optimize::HeapMemory memory;
   const auto run = [&](int rank, base::Clock& clock, fabric::sim::Cores* cores,
                        std::unique_ptr<fabric::Fabric> fabric) {
     base::ThreadPool pool(1, &clock);
