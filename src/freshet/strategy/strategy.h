@@ -28,8 +28,8 @@ struct StrategyOptions {
   bool undo = false;  // a step that fails leaves everything as it was, at the price of copies of what it may change
 
   // What is exchanged, and how.
-  std::string codec = "none";           // none, fp16, bf16, int8, one-bit, top-k, threshold, power
-  double top = 0.01;                    // top-k: share of values that travel; threshold: the least size that does
+  std::string codec = "none";           // none, fp16, bf16, int8, 1bit, topk, threshold, power
+  double top = 0.01;                    // topk: share of values that travel; threshold: the least size that does
   int power_rank = 2;                   // power: columns of the factors
   bool factors = false;                 // dense layers travel as inputs and deltas where that is fewer bytes
   bool overlap = true;                  // exchange what is finished while the rest is computed
