@@ -40,14 +40,14 @@ void Letterbox::Listen() {
     const base::Lock lock(mutex_);
     if (!letter.ok()) failed_ = letter.error();
     if (!letter.ok() || (letter.value() && letter.value()->bytes.empty())) open_ = false;
-    if (open_ && letter.value()) letters_.push_back(std::move(*letter.value()));
+    if (open_ && !ended_ && letter.value()) letters_.push_back(std::move(*letter.value()));
     if (!letter.ok() || letter.value()) changed_->NotifyAll();
     while (open_ && !ended_ && LongOnes() >= kMost) changed_->WaitUntil(mutex_, clock_.Now() + std::chrono::hours(1));
-    if (!open_ || ended_) return;
+    if (!open_) break;
   }
+  TakeBack(fabric_, std::exchange(coming_, {}));
 }
 
-// What others still read of our memory must be at rest before it goes.
 void Letterbox::End() {
   {
     const base::Lock lock(mutex_);
@@ -55,8 +55,21 @@ void Letterbox::End() {
     changed_->NotifyAll();
     while (serving_) changed_->WaitUntil(mutex_, clock_.Now() + std::chrono::hours(1));
   }
-  for (const Sent& sent : sent_) (void)fabric_.Wait(sent.transfer, std::chrono::seconds(1));
+  std::vector<fabric::Transfer> sent;
+  for (const Sent& each : sent_) sent.push_back(each.transfer);
+  LetGo(fabric_, sent);
   sent_.clear();
+}
+
+void Letterbox::TakeBack(fabric::Fabric& fabric, const std::deque<fabric::Transfer>& borrows) {
+  for (const fabric::Transfer each : borrows)
+    if (fabric.Wait(each, std::chrono::nanoseconds(1)).ok()) fabric.Release(each);
+}
+
+void Letterbox::LetGo(fabric::Fabric& fabric, std::span<const fabric::Transfer> sent) {
+  if (!std::all_of(sent.begin(), sent.end(), [&](fabric::Transfer each) { return fabric.Done(each); }))
+    fabric.Abort({Code::kPeerLost, "it ended before others had taken its letters in"});
+  for (const fabric::Transfer each : sent) (void)fabric.Wait(each, std::chrono::seconds(1));
 }
 
 Result<std::optional<Letterbox::Letter>> Letterbox::TakeIn() {

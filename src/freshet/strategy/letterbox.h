@@ -46,9 +46,13 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // Letters of this member that others have not taken in yet; and waits until they are at most so many.
   Result<std::size_t> OnTheirWay();
   Result<void> AwaitTaken(std::size_t most);
-  // Whatever comes and whatever is on its way is of no interest any more: this member gives up. Nothing is served any
-  // more when it returns.
+  // Whatever comes and whatever is on its way is of no interest any more. Nothing is served any more when it returns.
   void End();
+  // What others still read of this member's memory must be at rest before that goes. While there is any this member
+  // gives up: who reads a letter may wait for one that does not come any more, and lets go when it learns that.
+  static void LetGo(fabric::Fabric& fabric, std::span<const fabric::Transfer> sent);
+  // Nobody looks at what they bring any more: it is let go of.
+  static void TakeBack(fabric::Fabric& fabric, const std::deque<fabric::Transfer>& borrows);
   // All call it, when nothing of interest is on its way any more: they stop listening.
   Result<void> CloseTogether();
 

@@ -200,7 +200,7 @@ Mailroom::Slot* Mailroom::Match(const Slot& receive) {
     }
     it = waiting_.erase(it);
     State open = State::kOpen;
-    if (parcel->state.compare_exchange_strong(open, State::kTaken)) return parcel;
+    if (!Breaks(parcel->owner) && parcel->state.compare_exchange_strong(open, State::kTaken)) return parcel;
   }
   return nullptr;
 }
@@ -222,7 +222,7 @@ void Mailroom::EmptyInbox() {
     State open = State::kOpen;
     if (receive == open_.end()) {
       waiting_.push_back(parcel);
-    } else if (parcel->state.compare_exchange_strong(open, State::kTaken)) {
+    } else if (!Breaks(parcel->owner) && parcel->state.compare_exchange_strong(open, State::kTaken)) {
       (*receive)->parcel = parcel;
       (*receive)->state.store(State::kTaken);
       matched_.push_back(*receive);
@@ -280,6 +280,9 @@ bool Mailroom::Takes(const Slot& receive, int from) {
   if (receive.peer != kAnyRank) return receive.peer == from;
   return receive.among.empty() || std::find(receive.among.begin(), receive.among.end(), from) != receive.among.end();
 }
+
+// It takes messages back then, perhaps earlier ones first: those after them must not come either.
+bool Mailroom::Breaks(int sender) const { return group_.failed() || group_.gone(sender); }
 
 bool Mailroom::Unreachable(const Slot& slot) const {
   if (slot.use == Use::kLoss) return false;

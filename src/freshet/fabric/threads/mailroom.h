@@ -80,6 +80,7 @@ class Mailroom {
 
   static bool Final(State state) { return state >= State::kDone; }
   static bool Takes(const Slot& receive, int from);
+  bool Breaks(int sender) const;             // may be taking back what it has sent
   bool Unreachable(const Slot& slot) const;  // all it means are gone
   bool Lost(const Slot& slot) const;         // nobody will ever end it
   bool Ready(const Slot& slot) const;        // waiting for it is over

@@ -71,6 +71,18 @@ TEST(ThreadsFabric, AMemberThatLeavesReleasesWhatItBorrowed) {
   EXPECT_TRUE(group.member(0).Wait(sent).ok());
 }
 
+TEST(ThreadsFabric, NothingIsDeliveredAfterWhatWasTakenBack) {
+  const base::SystemClock clock;
+  ThreadsGroup group(2, clock);
+  const std::string first = "first", second = "second";
+  const Transfer lent = group.member(1).StartBorrow(0, 1).value();
+  const Transfer sent = group.member(0).StartSend(1, 1, BytesOf(first)).value();
+  ASSERT_TRUE(group.member(0).StartSend(1, 1, BytesOf(second)).ok());
+  group.member(0).Abort({Code::kIo, "its disk is full"});
+  EXPECT_EQ(group.member(0).Wait(sent).error().code, Code::kPeerLost);
+  EXPECT_EQ(group.member(1).Wait(lent).error().code, Code::kPeerLost);
+}
+
 TEST(ThreadsFabric, ASendThatTimedOutIsNeverDelivered) {
   const base::SystemClock clock;
   ThreadsGroup group(2, clock);

@@ -42,8 +42,14 @@ Server::Server(const StrategyOptions& options, const World& world, const Synchro
 
 Server::~Server() {
   letters().End();
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  std::deque<fabric::Transfer> coming;
+  for (const Coming& each : coming_) coming.push_back(each.transfer);
+  Letterbox::TakeBack(fabric, coming);
   const base::Lock lock(mutex_);
-  for (const Sent& sent : sent_) (void)world_.collectives.fabric().Wait(sent.transfer, std::chrono::seconds(1));
+  std::vector<fabric::Transfer> sent;
+  for (const Sent& each : sent_) sent.push_back(each.transfer);
+  Letterbox::LetGo(fabric, sent);
 }
 
 StepTimes Server::times() const {
