@@ -8,9 +8,10 @@
 namespace freshet::strategy {
 namespace {
 
-// What letters begin with. To the first: somebody wants to stop, to meet or to let others in, or has no more rows, or says
-// where it is. From it: what is ordered, and the question where one is.
-constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3}, kWantsMeeting{4}, kWantsAdmission{5}, kWhere{6}, kHere{7};
+// What letters begin with. To the first: somebody wants to stop, to meet, to let others in or to go on in another
+// synchrony, or has no more rows, or says where it is. From it: what is ordered, and the question where one is.
+constexpr std::byte kWantsStop{1}, kDry{2}, kOrder{3}, kWantsMeeting{4}, kWantsAdmission{5}, kWhere{6}, kHere{7},
+    kWantsChange{8};
 
 }  // namespace
 
@@ -112,6 +113,7 @@ Result<void> OwnPace::Read(const Letterbox::Letter& letter) {
   const std::byte what = letter.bytes.at(0);
   if (what >= kFirstOwn) return OnLetter(letter.from, letter.bytes);
   if (what == kHere) return HearWhere(letter);
+  if (what == kWantsChange) return HearWish(letter);
   if (what == kWhere) where_asked_ = true;
   if (what == kWhere) return {};
   if (what != kOrder) return Hear(letter.from, what);
@@ -156,6 +158,15 @@ Result<void> OwnPace::HearWhere(const Letterbox::Letter& letter) {
   return {};
 }
 
+Result<void> OwnPace::HearWish(const Letterbox::Letter& letter) {
+  server::Synchrony wish;
+  if (rank() != 0 || letter.bytes.size() != 1 + sizeof wish)
+    return Error{Code::kCorrupt, Str("in which synchrony rank ", letter.from, " wants to go on is damaged")};
+  std::memcpy(&wish, letter.bytes.data() + 1, sizeof wish);
+  wanted_change_ = wish;
+  return {};
+}
+
 Result<std::uint64_t> OwnPace::WhereToMeet() {
   if (!gathers()) return meeting();
   furthest_ = furthest();
@@ -165,8 +176,8 @@ Result<std::uint64_t> OwnPace::WhereToMeet() {
   return furthest_;
 }
 
-Result<void> OwnPace::Give(Order order) {
-  const Due due{last_order_.number + 1, TRY(WhereToMeet()), order};
+Result<void> OwnPace::Give(Order order, const server::Synchrony& synchrony) {
+  const Due due{last_order_.number + 1, TRY(WhereToMeet()), order, synchrony};
   for (int to = 1; to < size(); ++to) TRY(Say(to, kOrder, &due, sizeof due));
   Learn(due);
   return {};
@@ -177,6 +188,8 @@ Result<void> OwnPace::Follow() {
     if (wants_stop_ && !std::exchange(said_stop_, true)) TRY(Say(kWantsStop));
     if (wanted_ && std::exchange(said_wanted_, wanted_) != wanted_)
       TRY(Say(wanted_ == Order::kAdmit ? kWantsAdmission : kWantsMeeting));
+    if (wanted_change_ && std::exchange(said_change_, wanted_change_) != wanted_change_)
+      TRY(Say(0, kWantsChange, &*wanted_change_, sizeof *wanted_change_));
     if (where_asked_) {
       const std::uint64_t where = furthest();
       TRY(Say(0, kHere, &where, sizeof where));
@@ -186,10 +199,12 @@ Result<void> OwnPace::Follow() {
     if (wants_stop_) {
       ordered_stop_ = true;
       TRY(Give(Order::kStop));
-    } else if (wants_save_) {
-      TRY(Give(Order::kSave));
     } else if (wanted_) {
       TRY(Give(*std::exchange(wanted_, std::nullopt)));
+    } else if (wanted_change_) {
+      TRY(Give(Order::kChange, *std::exchange(wanted_change_, std::nullopt)));
+    } else if (wants_save_) {  // after those, since it may be time for it with every step
+      TRY(Give(Order::kSave));
     } else if (dry_ones_ == size()) {
       dry_ones_ = 0;
       TRY(Give(Order::kEndEpoch));
@@ -200,6 +215,7 @@ Result<void> OwnPace::Follow() {
   orders_.pop_front();
   agreed_ = followed_.order;
   if (agreed_ == Order::kMeet || agreed_ == Order::kAdmit) wanted_ = said_wanted_ = std::nullopt;
+  if (agreed_ == Order::kChange) wanted_change_ = said_change_ = std::nullopt;
   TRY(Rest());
   return stop_agreed() ? Leave() : Result<void>();
 }

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "strategy/letterbox.h"
+#include "strategy/server/synchrony.h"
 #include "strategy/strategy.h"
 
 namespace freshet::strategy {
@@ -37,13 +38,14 @@ class OwnPace : public Strategy {
   StepTimes times() const override;
   void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
 
-  // What all are ordered to do: to stop, save or end the epoch; to meet, for those who want to share out work anew; and to
-  // let others in.
-  enum class Order : std::uint8_t { kStop = 1, kSave, kEndEpoch, kMeet, kAdmit };
+  // What all are ordered to do: to stop, save or end the epoch; to meet, for those who want to share out work anew; to
+  // let others in; and to go on in another synchrony.
+  enum class Order : std::uint8_t { kStop = 1, kSave, kEndEpoch, kMeet, kAdmit, kChange };
   struct Due {
     std::uint64_t number = 0;  // rises from order to order
     std::uint64_t clock = 0;   // at which it is followed, or as soon as it is known
     Order order = Order::kStop;
+    server::Synchrony synchrony = {};  // of an order to change it
   };
   // Where this member stands, for who goes on in another group: in an epoch that has no more rows for it, and the last order
   // that it has followed. There, all follow the last one that anybody has, and no later one that some may know of.
@@ -58,6 +60,8 @@ class OwnPace : public Strategy {
   Result<void> Attend();
   // Somebody should order all to meet, or to let others in.
   void Want(Order order) { wanted_ = order; }
+  // Or to go on in this synchrony.
+  void WantChange(const server::Synchrony& to) { wanted_change_ = to; }
 
  protected:
   // `letters_at_once`: as Letterbox's.
@@ -113,7 +117,8 @@ class OwnPace : public Strategy {
   Result<void> Hear(int from, std::byte what);
   Result<void> HearWhere(const Letterbox::Letter& letter);
   Result<std::uint64_t> WhereToMeet();
-  Result<void> Give(Order order);
+  Result<void> HearWish(const Letterbox::Letter& letter);
+  Result<void> Give(Order order, const server::Synchrony& synchrony = {});
   // Sends what is asked for; of the first, gives orders. Then follows the next one.
   Result<void> Follow();
 
@@ -124,6 +129,7 @@ class OwnPace : public Strategy {
   std::deque<Due> orders_;  // not followed yet
   bool wants_stop_ = false, said_stop_ = false, wants_save_ = false;
   std::optional<Order> wanted_, said_wanted_;
+  std::optional<server::Synchrony> wanted_change_, said_change_;
   bool dry_ = false, said_dry_ = false;
   std::optional<Order> agreed_;
   bool ordered_stop_ = false;  // by the first

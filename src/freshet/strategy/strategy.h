@@ -16,6 +16,7 @@
 #include "data/tensor_file.h"
 #include "fabric/collectives/collectives.h"
 #include "model/model.h"
+#include "strategy/server/panel.h"
 #include "strategy/server/report.h"
 
 namespace freshet::strategy {
@@ -92,6 +93,7 @@ struct Learner {
   base::Trace* trace = nullptr;
   // Told where a step is (step.begin, step.agreed, step.computed, step.exchanged; regroup.…), which then may fail.
   std::function<Result<void>(std::string_view place)> at = {};
+  server::Panel* panel = nullptr;  // of a parameter server, for who asks from outside
 };
 
 // How one member of a training makes its steps: what a trainer asks of any way of working together, or alone
@@ -112,8 +114,9 @@ class Strategy {
     const base::Clock& clock;
     base::Trace* trace = nullptr;
     std::function<Result<void>(std::string_view place)> at = {};  // as Learner's
+    server::Panel* panel = nullptr;
 
-    Learner learner() const { return {model, parameters, optimizer, memory, clock, trace, at}; }
+    Learner learner() const { return {model, parameters, optimizer, memory, clock, trace, at, panel}; }
   };
   static Result<std::unique_ptr<Strategy>> Make(const StrategyOptions& options, const World& world);
   static std::vector<std::string> Kinds();

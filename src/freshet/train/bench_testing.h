@@ -37,6 +37,7 @@ struct Plan {
   std::function<strategy::StrategyPtr(const strategy::Learner&)> own_strategy;  // or one that is made here
   bool clock_runs = false;          // by a second with every look, so that progress is told after every update
   std::function<void()> computing;  // called before every gradient
+  std::function<strategy::server::Panel*(int rank)> panel;  // of a worker of a parameter server
   bool scale_target = true;
   std::uint64_t parts = 0;  // of the input, each of which has one reader at a time; 0: workers are not made so
 };
@@ -157,7 +158,9 @@ class Bench {
     if (collectives != nullptr && !plan.by_lbfgs) {
       strategy::StrategyOptions how = plan.strategy;
       how.batch = plan.train.batch;
-      strategy = TRY(strategy::Strategy::Make(how, {*collectives, *model, parameters, *optimizer, memory, hands}));
+      strategy::Strategy::World world{*collectives, *model, parameters, *optimizer, memory, hands};
+      if (plan.panel) world.panel = plan.panel(collectives->fabric().rank());
+      strategy = TRY(strategy::Strategy::Make(how, world));
       options.strategy = strategy.get();
     }
     if (plan.own_strategy) {

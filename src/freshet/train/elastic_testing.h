@@ -33,7 +33,8 @@ class ElasticTraining : public testing::Test {
     double evict_factor = 0;              // after 20 ms
     std::size_t least = 1;                // members
     bool plain = false;                   // a group that ends with its first loss
-    base::Clock::Duration wait{0};        // of too few
+    std::function<strategy::server::Panel*(int rank)> panel = {};
+    base::Clock::Duration wait{0};  // of too few
     base::Clock::Duration heartbeat = std::chrono::milliseconds(5);
     std::function<base::Clock::Duration(int rank)> computes = {};  // how long a gradient takes; null: a millisecond
     // Told where each member is: in its steps, in a change of the group, in what it says about the next (vote.promised,
@@ -103,13 +104,21 @@ class ElasticTraining : public testing::Test {
       std::optional<fabric::Collectives> collectives;
       strategy::Strategy* working = nullptr;
       plan.own_strategy = [&](strategy::Learner learner) {
+        if (run.panel) learner.panel = run.panel(member.rank());
         if (run.plain) {
           strategy::StrategyOptions options = plan.strategy;
           options.batch = plan.train.batch;
           alone = member.Connect();
           collectives.emplace(*alone, fabric::Collectives::Options{.algorithm = run.algorithm});
-          auto made = strategy::Strategy::Make(options, {*collectives, learner.model, learner.parameters,
-                                                         learner.optimizer, learner.memory, learner.clock});
+          auto made = strategy::Strategy::Make(options, {*collectives,
+                                                         learner.model,
+                                                         learner.parameters,
+                                                         learner.optimizer,
+                                                         learner.memory,
+                                                         learner.clock,
+                                                         nullptr,
+                                                         {},
+                                                         learner.panel});
           working = made.value().get();
           return std::move(made).value();
         }

@@ -197,6 +197,13 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
   return head;
 }
 
+void Copy::SetSynchrony(const Synchrony& synchrony, bool ahead) {
+  CHECK(asked_.empty());
+  for (const Held& each : held_) CHECK(each.rows.rows().empty());
+  options_.synchrony = synchrony;
+  options_.ahead = ahead;
+}
+
 void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
 
 Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const Telling& telling) {

@@ -63,6 +63,8 @@ class Copy {
   // Servers are elsewhere now: what was asked and not answered is asked again.
   void Forget();
 
+  // When nothing is asked for and nothing held back: it goes on in that one.
+  void SetSynchrony(const Synchrony& synchrony, bool ahead);
   // Everything is as new as can be at this clock.
   void Settled(std::uint64_t clock);
 
@@ -106,7 +108,7 @@ class Copy {
   Letters Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads, std::span<const std::byte> digest) const;
   std::size_t servers() const { return static_cast<std::size_t>(placement_.servers()); }
 
-  const Options options_;
+  Options options_;
   const model::Model& model_;
   optimize::Parameters& parameters_;
   const double rate_;

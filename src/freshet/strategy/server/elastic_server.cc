@@ -15,14 +15,17 @@ namespace freshet::strategy::server {
 struct ElasticServer::Report {
   std::uint64_t met = 0, begun = 0, gives = 0, base = 0, first_step = 0;
   OwnPace::Due followed;
+  Synchrony synchrony;                                          // since it last met the others
   std::vector<std::uint64_t> shares;                            // workers it stands for
   std::vector<std::pair<std::uint64_t, std::uint64_t>> shards;  // that it has, and letters they have taken in
 
   std::vector<std::uint64_t> Encode() const {
+    const auto ordered = followed.synchrony.Numbers(), now = synchrony.Numbers();
     std::vector<std::uint64_t> out = {
-        met,          begun,           gives,          base,
-        first_step,   followed.number, followed.clock, static_cast<std::uint64_t>(followed.order),
-        shares.size()};
+        met,        begun,           gives,          base,
+        first_step, followed.number, followed.clock, static_cast<std::uint64_t>(followed.order),
+        ordered[0], ordered[1],      ordered[2],     now[0],
+        now[1],     now[2],          shares.size()};
     out.insert(out.end(), shares.begin(), shares.end());
     for (const auto& [shard, letters] : shards) {
       out.push_back(shard);
@@ -31,19 +34,21 @@ struct ElasticServer::Report {
     return out;
   }
   static Result<Report> Decode(std::span<const std::uint64_t> in) {
-    constexpr std::size_t kHead = 9;
-    if (in.size() < kHead || in[8] > in.size() - kHead || (in.size() - kHead - in[8]) % 2 != 0)
+    constexpr std::size_t kHead = 15;
+    if (in.size() < kHead || in[kHead - 1] > in.size() - kHead || (in.size() - kHead - in[kHead - 1]) % 2 != 0)
       return server::Reader::Damaged();
+    const std::size_t shares = in[kHead - 1];
     Report report{.met = in[0],
                   .begun = in[1],
                   .gives = in[2],
                   .base = in[3],
                   .first_step = in[4],
-                  .followed = {in[5], in[6], static_cast<OwnPace::Order>(in[7])},
+                  .followed = {in[5], in[6], static_cast<OwnPace::Order>(in[7]), TRY(Synchrony::Of(in.subspan(8, 3)))},
+                  .synchrony = TRY(Synchrony::Of(in.subspan(11, 3))),
                   .shares = {},
                   .shards = {}};
-    report.shares.assign(in.begin() + kHead, in.begin() + static_cast<std::ptrdiff_t>(kHead + in[8]));
-    for (std::size_t i = kHead + in[8]; i < in.size(); i += 2) report.shards.emplace_back(in[i], in[i + 1]);
+    report.shares.assign(in.begin() + kHead, in.begin() + static_cast<std::ptrdiff_t>(kHead + shares));
+    for (std::size_t i = kHead + shares; i < in.size(); i += 2) report.shards.emplace_back(in[i], in[i + 1]);
     return report;
   }
 };
@@ -81,6 +86,7 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
   const bool comes = options.comes;
   std::unique_ptr<ElasticServer> made(new ElasticServer(std::move(options), synchrony, group, learner));
   made->codec_ = std::move(codec);
+  Server::BeginPanel(learner.panel, made->options_.strategy, synchrony);
   if (comes) return made;
   TRY(group.Begin());
   made->collectives_ = std::make_unique<fabric::Collectives>(group.fabric(), made->options_.how);
@@ -92,8 +98,8 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
 }
 
 Strategy::World ElasticServer::World() const {
-  return {*collectives_,   learner_.model, learner_.parameters, learner_.optimizer,
-          learner_.memory, learner_.clock, learner_.trace,      learner_.at};
+  return {*collectives_,  learner_.model, learner_.parameters, learner_.optimizer, learner_.memory,
+          learner_.clock, learner_.trace, learner_.at,         learner_.panel};
 }
 
 void ElasticServer::Met() {
@@ -177,7 +183,7 @@ Result<std::optional<double>> ElasticServer::Step(const data::Batch& piece, cons
   }
   const double loss = estate_->own_loss;
   agreed_ = done.ok() ? inner_->agreed() : std::optional(stand_.followed.order);
-  if (agreed_ == OwnPace::Order::kMeet) {
+  if (Meets()) {
     agreed_.reset();
     TRY(Settle());
   }
@@ -198,7 +204,7 @@ Result<bool> ElasticServer::StepDry() {
       agreed_ = stand_.followed.order;
       if (agreed_ == OwnPace::Order::kEndEpoch) return true;
     }
-    if (agreed_ != OwnPace::Order::kMeet) return false;
+    if (!Meets()) return false;
     agreed_.reset();
     TRY(Settle());
   }
@@ -218,10 +224,19 @@ Result<void> ElasticServer::Settle() {
   stand_ = inner_->stand();
   inner_ = nullptr;
   share_out_wanted_ = false;
+  GoOnAsOrdered();
   TRY(NewEstate(rank(), size(), settled_clock_));
   TRY(MakeInner());
   inner_->Resume(stand_, stand_.followed);
   return {};
+}
+
+// All that was done in the synchrony before is done.
+void ElasticServer::GoOnAsOrdered() {
+  const OwnPace::Due& last = stand_.followed;
+  if (last.order != OwnPace::Order::kChange || last.synchrony == synchrony_) return;
+  synchrony_ = last.synchrony;
+  if (learner_.panel != nullptr) learner_.panel->Changed(synchrony_, settled_clock_);
 }
 
 Result<void> ElasticServer::Together(const std::function<Result<void>(fabric::Collectives&)>& meeting) {
@@ -297,7 +312,12 @@ Result<bool> ElasticServer::Regroup(const Error& why, Admits admits) {
 }
 
 Result<std::vector<ElasticServer::Report>> ElasticServer::GatherReports() {
-  Report mine{.met = met_, .gives = gives_ ? 1u : 0u, .followed = stand_.followed, .shares = {}, .shards = {}};
+  Report mine{.met = met_,
+              .gives = gives_ ? 1u : 0u,
+              .followed = stand_.followed,
+              .synchrony = synchrony_,
+              .shares = {},
+              .shards = {}};
   if (estate_ != nullptr) {
     mine.begun = estate_->HasShards() || estate_->pieces > 0 ? 1 : 0;
     mine.base = estate_->base;
@@ -320,6 +340,7 @@ Result<void> ElasticServer::FinishMeeting(std::uint64_t met) {
   Met();
   if (!std::exchange(settling_, false)) return {};
   share_out_wanted_ = false;
+  GoOnAsOrdered();
   return NewEstate(settled_rank_, settled_size_, settled_clock_);
 }
 
@@ -343,6 +364,8 @@ Result<void> ElasticServer::Unite() {
   if (somebody_comes) TRY(HandOver(reports));
   if (met_ == 0 && kept_.empty()) return {};  // nobody could give anything
   if (met_ == 0) {
+    for (const Report& each : reports)
+      if (each.met == met) synchrony_ = each.synchrony;
     met_ = met;
     stand_.followed = last;
   }
@@ -497,12 +520,19 @@ void ElasticServer::ShareOut(const std::vector<Report>& reports,
 void ElasticServer::Save(std::vector<data::Tensor>& tensors) const {
   saved_clock_ = estate_->clock();
   tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
+  saved_synchrony_ = synchrony_.Numbers();
+  if (synchrony_.ToText() != options_.strategy.synchrony)
+    tensors.push_back(
+        {std::string(Server::kSynchrony), data::DType::kU64, {3}, std::as_bytes(std::span(saved_synchrony_))});
 }
 
 Result<void> ElasticServer::Load(const data::TensorFile& file) {
   const auto clock = TRY(file.Values<std::uint64_t>("server.clock"));
   if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of workers is damaged in the checkpoint"};
   estate_->MeetAt(clock[0]);
+  if (file.Find(Server::kSynchrony) == nullptr) return {};
+  synchrony_ = TRY(Synchrony::Of(TRY(file.Values<std::uint64_t>(Server::kSynchrony))));
+  inner_->SetSynchrony(synchrony_);
   return {};
 }
 

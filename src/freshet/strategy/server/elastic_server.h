@@ -84,10 +84,13 @@ class ElasticServer final : public ElasticStrategy {
   Result<void> CopyShards(const std::vector<Report>& reports);
   Result<std::vector<std::vector<std::uint64_t>>> GatherApplied();
   void ShareOut(const std::vector<Report>& reports, const std::vector<std::vector<std::uint64_t>>& applied);
+  // It follows an order to meet.
+  bool Meets() const { return agreed_ == OwnPace::Order::kMeet || agreed_ == OwnPace::Order::kChange; }
+  void GoOnAsOrdered();
   void Tell(const fabric::Roster& before);
 
   const ElasticOptions options_;
-  const Synchrony synchrony_;
+  Synchrony synchrony_;
   fabric::ElasticGroup& group_;
   const Learner learner_;
   std::unique_ptr<fabric::Collectives> collectives_;
@@ -111,6 +114,7 @@ class ElasticServer final : public ElasticStrategy {
   Show show_;
   std::string kept_;  // what was given
   mutable std::uint64_t saved_clock_ = 0;
+  mutable std::array<std::uint64_t, 3> saved_synchrony_{};
   double progress_ = 0;
   base::Clock::Duration met_at_{0};
   GroupHistory history_;

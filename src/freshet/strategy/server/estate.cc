@@ -29,6 +29,7 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
                 {.range_rows = gradient.buffer == nullptr ? kRangeRows : 0, .alike = !learner.model.Supervised()}),
       copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start, ahead}, learner.model,
            learner.parameters, learner.optimizer.options().schedule.rate, placement, gradient),
+      may_run_ahead_(learner.model.Supervised() && !keeps),
       complete_(static_cast<std::size_t>(shards), 0) {
   for (int worker = 0; worker < workers; ++worker) worker_at.push_back(worker);
   const int replicas = keeps ? std::min(options.replicas, size) : 1;
@@ -38,6 +39,13 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
     if (std::find(chain.begin(), chain.end(), own_rank) != chain.end()) holdings[shard] = {};
   }
   if (number < workers) shares[number].kept.resize(static_cast<std::size_t>(shards));
+}
+
+void Estate::SetSynchrony(const Synchrony& synchrony) {
+  ahead = synchrony.significance > 0 && may_run_ahead_;
+  copy.SetSynchrony(synchrony, ahead);
+  for (auto& [shard, holding] : holdings)
+    if (holding.shard != nullptr) holding.shard->SetSynchrony(synchrony);
 }
 
 void Estate::MeetAt(std::uint64_t clock) {

@@ -41,11 +41,14 @@ struct Estate {
   struct Holding {
     std::unique_ptr<Shard> shard;
     std::uint64_t letters = 0;  // that it has taken in
+    std::uint64_t shown = 0;    // of its updates, on the panel
   };
 
   // Those that are held and not there yet begin with what the learner has.
   Result<void> MakeShards(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony);
   bool HasShards() const;
+  // When all have met, and nothing is on its way: they go on in that one.
+  void SetSynchrony(const Synchrony& synchrony);
   // All are at this clock, and have the same.
   void MeetAt(std::uint64_t clock);
   // Of all workers, when each has made so many updates: what they need not make again.
@@ -60,7 +63,7 @@ struct Estate {
 
   fabric::Codec* const codec;  // in whose form gradients travel; null: as they are
   optimize::Gradient gradient;
-  const bool ahead;  // answers are not waited for (Copy)
+  bool ahead;  // answers are not waited for (Copy)
   Placement placement;
   Copy copy;
   std::map<int, Share> shares;      // by worker
@@ -75,6 +78,7 @@ struct Estate {
   std::uint64_t clock() const { return base + pieces; }
 
  private:
+  const bool may_run_ahead_;
   std::vector<std::uint64_t> complete_;  // by shard
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/hollow.h"
 #include "base/result.h"
+#include "strategy/server/synchrony.h"
 
 namespace freshet::strategy::server {
 
@@ -25,6 +26,7 @@ struct Notice {
   std::uint64_t number = 0;  // rises; 0: none
   std::uint64_t clock = 0;
   std::uint64_t what = 0;
+  Synchrony synchrony = {};  // of an order to change it
 };
 
 // A gradient, summed over rows that weigh `weight`, and what the model wants to see of those rows (`digest` bytes, at

@@ -24,6 +24,7 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
   auto server = std::make_unique<Server>(options, world, synchrony, *estate);
   server->own_codec_ = std::move(codec);
   server->own_estate_ = std::move(estate);
+  BeginPanel(world.panel, options, synchrony);
   return server;
 }
 
@@ -36,8 +37,15 @@ Server::Server(const StrategyOptions& options, const World& world, const Synchro
       settled_clock_(estate.base),
       waits_(estate.workers) {
   workspace_.threads = options.threads;
-  ticketed_ = options.whole && !estate.keeps && !synchrony_.bounded() && world.model.Supervised();
   EpochEnded();
+}
+
+bool Server::Ticketed() const {
+  return options_.whole && !estate_.keeps && !synchrony_.bounded() && world_.model.Supervised();
+}
+
+void Server::BeginPanel(Panel* panel, const StrategyOptions& options, const Synchrony& synchrony) {
+  if (panel != nullptr) panel->Begin(synchrony, [options](const Synchrony& to) { return CheckSynchrony(options, to); });
 }
 
 Server::~Server() {
@@ -50,6 +58,39 @@ Server::~Server() {
   std::vector<fabric::Transfer> sent;
   for (const Sent& each : sent_) sent.push_back(each.transfer);
   Letterbox::LetGo(fabric, sent);
+}
+
+Result<std::optional<double>> Server::Step(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  if (world_.panel != nullptr) {
+    world_.panel->SetClock(clock());
+    if (const auto wished = world_.panel->wished()) WantChange(*wished);
+  }
+  auto loss = TRY(OwnPace::Step(piece, mine, scores));
+  if (agreed() == Order::kChange && !estate_.keeps) TRY(Change());
+  return loss;
+}
+
+Result<bool> Server::StepDry() {
+  while (true) {
+    if (TRY(OwnPace::StepDry())) return true;
+    if (agreed() != Order::kChange || estate_.keeps) return false;
+    TRY(Change());
+  }
+}
+
+Result<void> Server::Change() {
+  Forget();
+  const Synchrony to = stand().followed.synchrony;
+  TRY(Settle());
+  SetSynchrony(to);
+  return {};
+}
+
+void Server::SetSynchrony(const Synchrony& synchrony) {
+  synchrony_ = synchrony;
+  const base::Lock lock(mutex_);
+  estate_.SetSynchrony(synchrony);
+  if (world_.panel != nullptr) world_.panel->Changed(synchrony, estate_.clock());
 }
 
 StepTimes Server::times() const {
@@ -92,6 +133,9 @@ void Server::Save(std::vector<data::Tensor>& tensors) const {
   saved_clock_ = estate_.clock();
   tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
   estate_.copy.Save(tensors);
+  saved_synchrony_ = synchrony_.Numbers();
+  if (synchrony_.ToText() != options_.synchrony)
+    tensors.push_back({std::string(kSynchrony), data::DType::kU64, {3}, std::as_bytes(std::span(saved_synchrony_))});
   if (!ticketed_) return;
   saved_.assign(tickets_.begin(), tickets_.end());
   saved_.push_back(static_cast<std::int64_t>(passed_));
@@ -99,7 +143,7 @@ void Server::Save(std::vector<data::Tensor>& tensors) const {
     const base::Lock lock(mutex_);
     saved_.push_back(static_cast<std::int64_t>(next_ticket_));
   }
-  tensors.push_back({"server.tickets", data::DType::kI64, {saved_.size()}, std::as_bytes(std::span(saved_))});
+  tensors.push_back({std::string(kTickets), data::DType::kI64, {saved_.size()}, std::as_bytes(std::span(saved_))});
 }
 
 Result<void> Server::Load(const data::TensorFile& file) {
@@ -107,8 +151,12 @@ Result<void> Server::Load(const data::TensorFile& file) {
   if (clock.size() != 1) return Error{Code::kCorrupt, "the clock of a worker is damaged in the checkpoint"};
   estate_.MeetAt(clock[0]);
   TRY(estate_.copy.Load(file));
+  if (file.Find(kSynchrony) != nullptr) {
+    SetSynchrony(TRY(Synchrony::Of(TRY(file.Values<std::uint64_t>(kSynchrony)))));
+    ticketed_ = file.Find(kTickets) != nullptr;
+  }
   if (!ticketed_) return {};
-  const auto saved = TRY(file.Values<std::int64_t>("server.tickets"));
+  const auto saved = TRY(file.Values<std::int64_t>(kTickets));
   if (saved.size() < 3) return Error{Code::kCorrupt, "tickets of a worker are missing in the checkpoint"};
   tickets_.assign(saved.begin(), saved.end() - 2);
   passed_ = static_cast<std::uint64_t>(*(saved.end() - 2));
@@ -301,7 +349,7 @@ PushHead Server::Head(std::uint64_t clock, double weight) const {
   return {.clock = clock,
           .weight = weight,
           .progress = progress_,
-          .notice = {order.number, order.clock, static_cast<std::uint64_t>(order.order)}};
+          .notice = {order.number, order.clock, static_cast<std::uint64_t>(order.order), order.synchrony}};
 }
 
 std::vector<std::byte> Server::DigestOf(const data::Batch& mine) {
@@ -438,6 +486,8 @@ Result<void> Server::TakeIn(int shard, int worker, std::span<const std::byte> le
   auto answers = TRY(holding.shard->On(worker, letter, world_.clock.Now()));
   Spend(holding.shard->TakeEffort());
   ++holding.letters;
+  const std::uint64_t shown = std::exchange(holding.shown, holding.shard->updates());
+  if (world_.panel != nullptr && first) world_.panel->AddUpdates(holding.shown - shown);
   const std::vector<int>& chain = estate_.chains[static_cast<std::size_t>(shard)];
   const auto here = std::find(chain.begin(), chain.end(), rank());
   CHECK(here != chain.end());
@@ -502,7 +552,8 @@ Result<void> Server::TakeAnswer(std::span<const std::byte> bytes) {
   const AnswerHead head = TRY(estate_.copy.Take(static_cast<int>(shard), bytes));
   Spend(estate_.copy.TakeEffort());
   waits_.Took(head);
-  Learn({head.notice.number, head.notice.clock, static_cast<Order>(head.notice.what)});
+  const Notice& notice = head.notice;
+  Learn({notice.number, notice.clock, static_cast<Order>(notice.what), notice.synchrony});
   if (!estate_.keeps) return {};
   estate_.Forget(shard, head.clock);
   auto& kept = estate_.shares[head.worker].kept[shard];
@@ -578,7 +629,7 @@ std::uint64_t Server::furthest() const {
 }
 
 std::uint64_t Server::meeting() const {
-  if (!synchrony_.bounded() || (dry() && !options_.whole)) return 0;
+  if (!synchrony_.bounded() || (dry() && (!options_.whole || ticketed_))) return 0;
   return dry() ? clock() : clock() + synchrony_.staleness + 2;
 }
 
@@ -601,6 +652,7 @@ Result<void> Server::Rest() {
 void Server::EpochEnded() {
   const auto workers = static_cast<std::uint64_t>(estate_.workers);
   passed_ = 0;
+  ticketed_ = Ticketed();
   tickets_ = {static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(rank()) + workers};
   const base::Lock lock(mutex_);
   next_ticket_ = 2 * workers;
@@ -685,8 +737,13 @@ Result<void> Server::Check(const StrategyOptions& options, const World& world) {
   if (options.codec == "power") return not_with(Str(Option("codec"), " power, which is a way to make a sum"));
   if (options.factors) return not_with(Option("layer-factors"));
   if (!world.model.Supervised() && !options.whole) return not_with("clusters of rows that not all workers have");
+  return CheckSynchrony(options, synchrony);
+}
+
+Result<void> Server::CheckSynchrony(const StrategyOptions& options, const Synchrony& synchrony) {
   if (synchrony.bulk() && options.push_every > 1)
-    return not_with(Str(Option("push-every"), " and ", Option("synchrony"), " bsp; use ssp, asp or bap"));
+    return Error{Code::kInvalid, Str(Option("synchrony"), " bsp does not go with ", Option("push-every"), " ",
+                                     options.push_every, "; use ssp, asp or bap")};
   if (options.fetch_every > synchrony.MostFetchEvery())
     return Error{Code::kInvalid, Str(Option("fetch-every"), " ", options.fetch_every, " is older than ",
                                      synchrony.ToText(), " allows; give at most ", synchrony.MostFetchEvery())};

@@ -36,12 +36,19 @@ namespace freshet::strategy::server {
 // Ownership: borrows the estate, which outlives it. Threads: as Strategy. Failure: the fabric's.
 class Server final : public OwnPace {
  public:
+  static constexpr std::string_view kSynchrony = "server.synchrony";  // in a checkpoint: where it was changed
   static Result<void> Check(const StrategyOptions& options, const World& world);
+  static void BeginPanel(Panel* panel, const StrategyOptions& options, const Synchrony& synchrony);
+  // Could a job with these options go on in that?
+  static Result<void> CheckSynchrony(const StrategyOptions& options, const Synchrony& synchrony);
   // In a group that ends with its first loss.
   static Result<std::unique_ptr<Server>> Make(const StrategyOptions& options, const World& world);
   Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate);
   ~Server() override;
 
+  Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
+                                     std::span<float> scores) override;
+  Result<bool> StepDry() override;
   StepTimes times() const override;
   std::optional<Report> report() override;
 
@@ -55,6 +62,8 @@ class Server final : public OwnPace {
   Result<void> Load(const data::TensorFile& file) override;
   Result<void> Settle() override;
 
+  // All have met, and go on in that one; who takes which rows stays as it is until the epoch ends.
+  void SetSynchrony(const Synchrony& synchrony);
   // In another group, with what is left of the estate: tells again what may not have been heard.
   Result<void> GoOn();
   // Makes the updates that are missing of workers it stands for.
@@ -78,6 +87,7 @@ class Server final : public OwnPace {
   void EpochEnded() override;
 
  private:
+  static constexpr std::string_view kTickets = "server.tickets";
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
   static constexpr std::size_t kAtOnce = 4;          // that come in, so that one is on its way while another is added
   static constexpr std::uint64_t kMostAhead = 64;    // steps
@@ -124,7 +134,6 @@ class Server final : public OwnPace {
   // On the fabric's own thread, or from this member to itself.
   Result<void> Handle(int from, std::span<const std::byte> bytes);
   Result<void> TakeIn(int shard, int worker, std::span<const std::byte> letter, bool first) REQUIRES(mutex_);
-  Result<void> Forwarded(std::span<const std::byte> bytes) REQUIRES(mutex_);
   Result<void> Release(int shard, std::uint64_t up_to) REQUIRES(mutex_);
   Result<void> Answer(Shard::Answer answer) REQUIRES(mutex_);
   Result<void> Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) REQUIRES(mutex_);
@@ -144,12 +153,15 @@ class Server final : public OwnPace {
   Result<void> AwaitTicket();
   void Spend(const Effort& effort);
 
+  // Where it was ordered: all meet, and go on in another synchrony.
+  Result<void> Change();
+  bool Ticketed() const;
   void CheckLedger() const;
   Result<Agreement> Agree();
   Result<void> ShareAll(const Agreement& agreed);
   void KeepOwn(std::size_t b, bool state);
 
-  const Synchrony synchrony_;
+  Synchrony synchrony_;
   std::unique_ptr<fabric::Codec> own_codec_;  // where nobody else has them
   std::unique_ptr<Estate> own_estate_;
   Estate& estate_;
@@ -173,6 +185,7 @@ class Server final : public OwnPace {
   std::uint64_t tickets_wanted_ = 2, tickets_coming_ = 0;
   mutable std::vector<std::int64_t> saved_;
   mutable std::uint64_t saved_clock_ = 0;
+  mutable std::array<std::uint64_t, 3> saved_synchrony_{};
 
   mutable base::Mutex mutex_;                         // also guards the estate's holdings
   std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;  // of the first server

@@ -167,6 +167,11 @@ Result<void> Shard::Advance(base::Clock::Duration now, Answers& answers) {
   return {};
 }
 
+void Shard::SetSynchrony(const Synchrony& synchrony) {
+  CHECK(idle());
+  options_.synchrony = synchrony;
+}
+
 void Shard::Return(std::uint64_t clock, const std::vector<bool>& away) {
   CHECK(idle());
   clock_ = clock;

@@ -68,6 +68,8 @@ class Shard {
   std::string Give(Placement& placement, int shard) const;
   Result<void> Take(std::string_view given, Placement& placement, int shard);
 
+  // When nothing waits, and nothing that was pushed is not applied: it goes on in that one.
+  void SetSynchrony(const Synchrony& synchrony);
   // All workers are at this clock, and there again but for those that are said to be away; everything that was pushed
   // before has been applied.
   void Return(std::uint64_t clock, const std::vector<bool>& away);
@@ -140,7 +142,7 @@ class Shard {
     return rows * (parameters_.width(b) + 1) * sizeof(float);
   }
 
-  const Options options_;
+  Options options_;
   const model::Model& model_;
   optimize::Parameters parameters_;
   std::unique_ptr<optimize::Optimizer> optimizer_;

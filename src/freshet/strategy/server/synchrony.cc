@@ -1,5 +1,6 @@
 #include "strategy/server/synchrony.h"
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -38,6 +39,18 @@ Result<Synchrony> Synchrony::Parse(std::string_view text) {
   }
   return Error{Code::kInvalid, Str(Option("synchrony"), ": found ", Quoted(text),
                                    ", expected bsp, ssp:CLOCKS (as ssp:3), asp:SIGNIFICANCE (as asp:0.01) or bap")};
+}
+
+std::array<std::uint64_t, 3> Synchrony::Numbers() const {
+  return {static_cast<std::uint64_t>(kind), staleness, std::bit_cast<std::uint64_t>(significance)};
+}
+
+Result<Synchrony> Synchrony::Of(std::span<const std::uint64_t> numbers) {
+  if (numbers.size() == 3 && numbers[0] <= static_cast<std::uint64_t>(Kind::kBarrierless)) {
+    const Synchrony synchrony{static_cast<Kind>(numbers[0]), numbers[1], std::bit_cast<double>(numbers[2])};
+    if (auto read = Parse(synchrony.ToText()); read.ok() && read.value() == synchrony) return read;
+  }
+  return Error{Code::kCorrupt, "what says how far workers may drift apart (the synchrony) is damaged"};
 }
 
 std::string Synchrony::ToText() const {

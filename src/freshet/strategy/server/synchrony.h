@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,7 +12,7 @@ namespace freshet::strategy::server {
 
 // How far workers of a parameter server may drift apart. A worker's clock counts the updates it has pushed.
 struct Synchrony {
-  enum class Kind {
+  enum class Kind : std::uint64_t {  // without gaps between members: it travels as it is
     kBulk,         // bsp: the pushes of one clock are one update, and nobody reads before all have pushed
     kStale,        // ssp:S: every push is an update; reads have all of those more than S clocks old
     kApproximate,  // asp:V: as barrierless, but rows that would move by less than V of their length wait in the worker,
@@ -24,6 +26,12 @@ struct Synchrony {
   // bsp, ssp:3, asp:0.01, bap. What is stale by nothing is bulk.
   static Result<Synchrony> Parse(std::string_view text);
   std::string ToText() const;
+
+  // As three numbers, to be kept, and back: kCorrupt for what is none.
+  std::array<std::uint64_t, 3> Numbers() const;
+  static Result<Synchrony> Of(std::span<const std::uint64_t> numbers);
+
+  bool operator==(const Synchrony&) const = default;
 
   bool bulk() const { return kind == Kind::kBulk; }
   bool bounded() const { return bulk() || kind == Kind::kStale; }  // workers may have to wait for each other
