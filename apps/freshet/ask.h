@@ -15,9 +15,10 @@ struct AskFlags {
   std::string address, job, token_file;
 
   void Register(base::Settings& settings);
+  void RegisterJob(base::Settings& settings);  // all but the address
 };
 
-// Asks workers of a running elastic job how it goes.
+// Asks workers of a running job how it goes, and perhaps tells them what is wished.
 //
 // Threads: one. Blocking: Ask, for at most three seconds.
 class Asker {
@@ -27,9 +28,12 @@ class Asker {
   static Result<std::unique_ptr<Asker>> Open(Token token, std::string job, const std::string& address, Door& door);
 
   // What one worker answers (JSON). kTimeout when it does not: it is not there, or does not know our token or job.
-  Result<std::string> Ask(const std::string& address) { return AskAny({address}, std::chrono::seconds(3)); }
+  Result<std::string> Ask(const std::string& address, const std::string& order = "") {
+    return AskAny({address}, std::chrono::seconds(3), order);
+  }
   // What the first of these answers, within that time.
-  Result<std::string> AskAny(const std::vector<std::string>& addresses, base::Clock::Duration patience);
+  Result<std::string> AskAny(const std::vector<std::string>& addresses, base::Clock::Duration patience,
+                             const std::string& order = "");
   const Token& token() const { return token_; }
 
  private:

@@ -8,7 +8,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "fabric/tcp/tcp_fabric.h"
 #include "fabric/tcp/towards.h"
@@ -88,6 +87,8 @@ Result<std::unique_ptr<ElasticSeat>> ElasticSeat::Open(const PlaceFlags& flags, 
   seat->seat_ = {.id = NewId(),
                  .address = seat->post_->address(),
                  .name = Str(who.empty() ? Str("rank ", place.rank) : who, " on ", machine)};
+  seat->view_ = std::make_unique<WorkerView>(WorkerView::Who{seat->options_.job, seat->seat_.name, seat->seat_.address},
+                                             door.clock);
   seat->bounds_ = bounds;
   seat->workers_ = place.size;
   seat->contacts_ = std::move(contacts);
@@ -113,49 +114,19 @@ fabric::ElasticPlace ElasticSeat::place() const {
     place.options.remember = [this](const fabric::Testimony& testimony) {
       TellAgent(agent_.get(), EncodeTestimony(seat_.id, testimony));
     };
-  place.options.answer = [this](const fabric::Roster& roster) { return Answer(roster); };
+  place.options.answer = [this](const fabric::Roster& roster, const std::string& order) {
+    return Answer(roster, order);
+  };
   place.comes = !contacts_.empty();
   place.workers = workers_;
   return place;
 }
 
-void ElasticSeat::Tell(const train::Progress& progress) {
-  const double now = base::Seconds(clock_.Now());
-  const auto rows = static_cast<double>(progress.rows - std::min<std::uint64_t>(progress.rows, rows_));
-  if (told_at_ > 0 && now > told_at_) rate_ = rows / (now - told_at_);
-  told_at_ = now;
-  rows_ = progress.rows;
-  step_ = progress.step;
-}
-
-void ElasticSeat::Tell(const strategy::GroupChange& change) {
-  ++changes_;
-  lost_ += change.gone.size();
-  came_ += change.came.size();
-  repeated_ += change.repeated ? 1 : 0;
-}
-
-std::string ElasticSeat::Answer(const fabric::Roster& roster) const {
-  nlohmann::ordered_json json = {{"job", options_.job},
-                                 {"generation", roster.generation},
-                                 {"began_with", workers_},
-                                 {"least", bounds_.least},
-                                 {"most", bounds_.most},
-                                 {"name", seat_.name},
-                                 {"address", seat_.address},
-                                 {"pid", getpid()},
-                                 {"step", step_.load()},
-                                 {"rows", rows_.load()},
-                                 {"rows_per_second", rate_.load()},
-                                 {"changes", changes_.load()},
-                                 {"lost", lost_.load()},
-                                 {"came", came_.load()},
-                                 {"repeated", repeated_.load()},
-                                 {"refused", post_->strangers()},
-                                 {"members", nlohmann::ordered_json::array()}};
-  for (const fabric::Seat& seat : roster.seats)
-    json["members"].push_back({{"name", seat.name}, {"address", seat.address}});
-  return json.dump();
+std::string ElasticSeat::Answer(const fabric::Roster& roster, const std::string& order) const {
+  WorkerView::Group group{
+      .generation = roster.generation, .began_with = workers_, .least = bounds_.least, .most = bounds_.most};
+  for (const fabric::Seat& seat : roster.seats) group.members.emplace_back(seat.name, seat.address);
+  return view_->Answer(group, order, post_->strangers());
 }
 
 // Where nobody has chosen a port, each generation has another.

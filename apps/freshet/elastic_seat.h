@@ -1,15 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
 #include "fabric/membership/elastic_place.h"
 #include "fabric/tcp/tcp_post.h"
 #include "place_flags.h"
-#include "strategy/group_change.h"
 #include "train/together.h"
-#include "train/watch.h"
+#include "worker_view.h"
 
 namespace freshet::cli {
 
@@ -28,14 +26,12 @@ class ElasticSeat {
   static bool Comes();
 
   fabric::ElasticPlace place() const;
-  // How far this process has come, for who asks (freshet ps).
-  void Tell(const train::Progress& progress);
-  void Tell(const strategy::GroupChange& change);
+  WorkerView& view() { return *view_; }
 
  private:
   ElasticSeat(fabric::TcpOptions options, std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
       : options_(std::move(options)), post_(std::move(post)), clock_(clock) {}
-  std::string Answer(const fabric::Roster& roster) const;
+  std::string Answer(const fabric::Roster& roster, const std::string& order) const;
   Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Roster& roster, int rank) const;
 
   fabric::TcpOptions options_;  // of every generation, but for place and address
@@ -46,10 +42,7 @@ class ElasticSeat {
   int workers_ = 1;
   std::vector<std::string> contacts_;
   base::Descriptor agent_;
-  std::atomic<std::uint64_t> rows_{0};
-  std::atomic<double> rate_{0};  // rows per second, of all
-  std::atomic<std::uint64_t> changes_{0}, lost_{0}, came_{0}, repeated_{0}, step_{0};
-  double told_at_ = 0;
+  std::unique_ptr<WorkerView> view_;
 };
 
 }  // namespace freshet::cli

@@ -1,4 +1,4 @@
-// freshet ps: who works on a running elastic job, and how fast.
+// freshet ps: who works on a running job, and how fast.
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +45,15 @@ std::string MetricsOf(const Json& found) {
   return metrics.Text();
 }
 
+// "ssp:3 since clock 512, bap is wished"
+std::string SynchronyOf(const Json& answer) {
+  const Json& synchrony = answer.at("synchrony");
+  std::string text = synchrony.value("now", "");
+  if (synchrony.value("changes", 0) > 0) text += Str(" since clock ", synchrony.value("since", 0));
+  if (synchrony.contains("wished")) text += Str(", ", synchrony.value("wished", ""), " is wished");
+  return text;
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   AskFlags flags;
   bool json = false, metrics = false;
@@ -73,22 +82,30 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                       {"workers", all}};
   if (json) return Print(door.files, found.dump() + "\n");
   if (metrics) return Print(door.files, MetricsOf(found));
+  const bool served = first.contains("synchrony");  // by a parameter server
   std::vector<std::vector<std::string>> rows = {{"worker", "address", "pid", "step", "rows", "rows/s"}};
+  if (served) rows[0].insert(rows[0].end(), {"clock", "updates served"});
   for (const Json& one : all) {
     const bool there = one.contains("pid");
     rows.push_back({one.value("name", ""), one.value("address", ""), there ? Str(one.value("pid", 0)) : "no answer",
                     there ? Grouped(one.value("step", std::uint64_t{0})) : "",
                     there ? Grouped(one.value("rows", std::uint64_t{0})) : "",
                     there ? Grouped(static_cast<std::uint64_t>(one.value("rows_per_second", 0.0))) : ""});
+    if (!served) continue;
+    for (const char* const count : {"clock", "updates_served"})
+      rows.back().push_back(one.contains(count) ? Grouped(one.value(count, std::uint64_t{0})) : "");
   }
-  return Print(door.files,
-               Str("job ", flags.job, ", generation ", first.value("generation", 0), ", ", all.size(), " workers of ",
-                   first.value("least", 1), " to ", first.value("most", 1), "\n", Table(rows, 2)));
+  const int least = first.value("least", 1), most = first.value("most", 1);
+  std::string head =
+      Str("job ", flags.job, ", generation ", first.value("generation", 0), ", ", all.size(), " workers");
+  if (least != most) head += Str(" of ", least, " to ", most);
+  if (served) head += Str(", synchrony ", SynchronyOf(first));
+  return Print(door.files, Str(head, "\n", Table(rows, 2)));
 }
 
 }  // namespace
 
-const Verb kPs = {"ps", "show the workers of a running elastic job", "HOST:PORT --job NAME [--token-file FILE]",
+const Verb kPs = {"ps", "show the workers of a running job", "HOST:PORT --job NAME [--token-file FILE]",
                   "  freshet ps 127.0.0.1:41513 --job 5f2c… --token-file job.token\n"
                   "  freshet ps node1:41513 --job nightly --json\n",
                   Run};

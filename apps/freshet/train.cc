@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "desk.h"
 #include "elastic_seat.h"
 #include "launcher_watch.h"
 #include "notes.h"
@@ -195,6 +196,9 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     around.elastic->options.membership.wait = std::chrono::duration_cast<base::Clock::Duration>(
         std::chrono::duration<double>(flags.job.together.elastic_wait));
   }
+  std::unique_ptr<Desk> desk;
+  if (seat == nullptr && place.size > 1 && flags.place.fabric == "tcp" && flags.job.together.strategy.kind == "server")
+    desk = TRY(Desk::Open(flags.place, place, door));
   if (place.size > 1 && !ElasticSeat::Comes()) around.fabric = TRY(flags.place.Connect(place, door));
   auto lock = CheckPlaces(door, flags);
   if (!lock.ok()) {
@@ -212,13 +216,22 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   if (seat != nullptr) {
     if (door.speaks && !flags.quiet)
       WriteError(Str("freshet: others may join at ", around.elastic->seat.address, ", job ", place.job, "\n"));
-    around.own_progress = [&seat](const train::Progress& progress) { seat->Tell(progress); };
     around.changed = [&](const strategy::GroupChange& change) {
-      seat->Tell(change);
+      seat->view().Tell(change);
       if (!change.first) return;
       view.Done();
       WriteError(Str("freshet: ", change.ToText(), "\n"));
     };
+  }
+  if (desk != nullptr) {
+    if (door.speaks && !flags.quiet)
+      WriteError(Str("freshet: asked how it goes at ", desk->address(), ", job ", place.job, "\n"));
+    around.card = desk->card();
+    around.met = [&desk](const std::vector<std::string>& cards) { desk->Meet(cards); };
+  }
+  if (WorkerView* const shown = seat != nullptr ? &seat->view() : desk != nullptr ? &desk->view() : nullptr) {
+    around.panel = &shown->panel();
+    around.own_progress = [shown](const train::Progress& progress) { shown->Tell(progress); };
   }
   auto ran = train::Run(env, memory, flags.job, std::move(around));
   view.Done();

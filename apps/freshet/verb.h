@@ -59,7 +59,7 @@ struct Verb {
   Result<void> (*run)(Door& door, const Verb& verb, const std::vector<std::string>& arguments);
 };
 
-extern const Verb kAgent, kJoin, kPs, kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay,
+extern const Verb kAgent, kJoin, kPs, kMode, kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay,
     kExport, kImport, kLaunch, kBench, kSimulate, kPlan, kCompare;
 std::vector<const Verb*> Verbs();
 

@@ -157,6 +157,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
     trace = TRY(TrainTrace::Open(env.files, env.clock, job.trace, number, std::max(job.together.workers, 1)));
     start.trace = trace.get();
   }
+  if (members != nullptr && around.met) around.met(TRY(members->Tell("cards", around.card)));
   if (members != nullptr) members->Begin();
   auto worked = around.elastic              ? WorkElastic(env, start, memory, members, std::move(source))
                 : members != nullptr        ? WorkAsMember(env, start, memory, members->fabric(), std::move(source))

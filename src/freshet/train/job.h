@@ -78,7 +78,12 @@ struct Around {
   std::function<const model::Model&(const model::Model& model)> dressed{};
   // The input was opened, and this is what it is taken for.
   std::function<void(const data::Description& description)> opened{};
-  // As TrainOptions::progress, of this process, whichever it is among several that may come and go.
+  // What the others are told of this process, and what all say of theirs, by rank, before they begin.
+  std::string card{};
+  std::function<void(const std::vector<std::string>& cards)> met{};
+  // Of this process, as a member of a parameter server; borrowed.
+  strategy::server::Panel* panel = nullptr;
+  // As TrainOptions::progress, of this process, whichever it is among several.
   std::function<void(const Progress& progress)> own_progress{};
   // As TrainOptions::progress; of several workers the first one's.
   std::function<void(const Progress& progress)> progress{};

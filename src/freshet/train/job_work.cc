@@ -115,7 +115,11 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   options.learn_moments = !surveyed && !own;
   model::Rated rated = start.earlier == nullptr ? model::Rated() : start.earlier->rated;
   if (model->ratings() != nullptr && start.whole) options.rated = &rated;
-  if (worker.speaks) options.progress = start.around.progress;
+  if (worker.speaks || start.around.own_progress)
+    options.progress = [&around = start.around, speaks = worker.speaks](const Progress& progress) {
+      if (around.own_progress) around.own_progress(progress);
+      if (around.progress && speaks) around.progress(progress);
+    };
   std::unique_ptr<strategy::Strategy> strategy;
   const auto at = [&faults = env.faults](std::string_view place) { return faults.Hit(place); };
   strategy::ElasticStrategy* elastic = nullptr;
@@ -131,7 +135,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     how.copy_every = job.together.copy_every;
     how.changed = start.around.changed;
     auto made = TRY(strategy::ElasticStrategy::Make(
-        how, *worker.group, {computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
+        how, *worker.group,
+        {computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at, start.around.panel}));
     elastic = made.get();
     strategy = std::move(made);
     options.strategy = elastic;
@@ -159,8 +164,8 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
       if (choice->algorithm != fabric::Algorithm::kAuto) collectives->SetTable({{{0, choice->algorithm}}});
       options.choice = choice->ToText();
     }
-    strategy = TRY(strategy::Strategy::Make(
-        how, {*collectives, computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at}));
+    strategy = TRY(strategy::Strategy::Make(how, {*collectives, computing, parameters, *optimizer, worker.memory,
+                                                  env.clock, worker.trace, at, start.around.panel}));
     options.strategy = strategy.get();
     options.own_input = own;
   }

@@ -79,7 +79,8 @@ void ElasticGroup::TakeLetters() {
     if (!envelope.ok() || (envelope.value().to != 0 && envelope.value().to != self_.id)) continue;
     if (const auto& question = envelope.value().question) {
       if (options_.answer)
-        post_.Send(question->reply_to, Envelope{.answer = options_.answer(membership_.roster())}.Encode());
+        post_.Send(question->reply_to,
+                   Envelope{.answer = options_.answer(membership_.roster(), question->order)}.Encode());
       continue;
     }
     if (envelope.value().answer) continue;  // nothing was asked

@@ -32,9 +32,10 @@ class ElasticGroup {
   using Connect = std::function<Result<std::unique_ptr<Fabric>>(const Roster& roster, int rank)>;
   struct Options {
     Membership::Options membership = {};
-    std::vector<std::string> contacts = {};                   // where members may be found, for who wants in
-    std::function<void(const Testimony&)> remember = {};      // keeps it where it survives this process
-    std::function<std::string(const Roster&)> answer = {};    // to who asks how it goes; from the thread of its own
+    std::vector<std::string> contacts = {};               // where members may be found, for who wants in
+    std::function<void(const Testimony&)> remember = {};  // keeps it where it survives this process
+    // To who asks how it goes, and perhaps wishes something; from the thread of its own.
+    std::function<std::string(const Roster& roster, const std::string& order)> answer = {};
     int attempts = 20;                                        // to meet in a generation that was decided
     base::Clock::Duration let_in = std::chrono::seconds(30);  // who wants in waits so long
   };

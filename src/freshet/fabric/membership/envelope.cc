@@ -85,6 +85,7 @@ std::string Envelope::Encode() const {
   PutNumber(out, static_cast<std::uint8_t>(what));
   if (proof) Put(out, *proof);
   if (question) PutText(out, question->reply_to);
+  if (question) PutText(out, question->order);
   if (answer) PutText(out, *answer);
   if (!message) return out;
   PutNumber(out, static_cast<std::uint8_t>(message->kind));
@@ -107,7 +108,9 @@ Result<Envelope> Envelope::Decode(std::string_view bytes) {
   if (what == What::kProof) {
     envelope.proof = TakeProof(reader);
   } else if (what == What::kQuestion) {
-    envelope.question = Question{reader.Text()};
+    Question& question = envelope.question.emplace();
+    question.reply_to = reader.Text();
+    question.order = reader.Text();
   } else if (what == What::kAnswer) {
     envelope.answer = reader.Text();
   } else if (what == What::kMessage) {

@@ -9,9 +9,9 @@
 
 namespace freshet::fabric {
 
-// Somebody outside of the group asks how it goes, and where to say so.
+// Somebody outside of the group asks how it goes, says where to answer, and perhaps what it wishes.
 struct Question {
-  std::string reply_to = {};
+  std::string reply_to = {}, order = {};
 };
 
 // What a letter says: one of these.
