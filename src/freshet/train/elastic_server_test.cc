@@ -85,6 +85,18 @@ TEST_F(ElasticServers, WhoComesBackIsGivenItsPartOfTheWork) {
   }
 }
 
+TEST_F(ElasticServers, WhoeverIsLostWhileAnotherComesTheOthersEnd) {
+  for (const std::string synchrony : {"bsp", "asp:0.01"}) {
+    const auto calm = TrainBy(synchrony, "");
+    for (int at = 35'000; at < 37'000; at += 20) {
+      const std::string faults = Str("crash rank=0 at=20ms for=5ms; crash rank=2 at=", at, "us");
+      SCOPED_TRACE(Str(synchrony, ", ", faults));
+      EXPECT_GE(Check(TrainBy(synchrony, faults), calm[0], synchrony), 2u);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // With as many copies as members that go at a time, all are lost: that is said, and nobody goes on with a part made new.
 TEST_F(ElasticServers, WithOneCopyALostShardIsTheEnd) {
   plan_.strategy.replicas = 1;

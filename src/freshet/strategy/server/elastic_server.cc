@@ -288,6 +288,10 @@ Result<std::string> ElasticServer::Take() {
     if (united.ok()) return std::exchange(kept_, {});
     if (!OfMembers(united.error())) return united.error();
     EndInner(false);
+    // What was given may be of before what others have begun since.
+    met_ = 0;
+    estate_ = nullptr;
+    kept_ = {};
     TRY(group_.Regroup(met_, 0, Admits::kNobody));
   }
 }
@@ -374,6 +378,7 @@ Result<void> ElasticServer::Unite() {
   } else {
     TRY(NewEstate(rank(), size(), base));
     estate_->first_step = first_step;
+    TRY(collectives_->Barrier());  // nobody begins before all know how many work
   }
   TRY(MakeInner());
   inner_->Resume(stand_, last);
