@@ -87,13 +87,18 @@ void Optimizer::ApplyBlock(Parameters& parameters, std::size_t b, const BlockGra
     for (std::uint64_t row = first; row < last; ++row)
       if (block.deltas()[row] != 0)
         UpdateScaled(parameters, b, row, block.inputs(), block.scale() * block.deltas()[row], Sharing::kAlone);
-  } else if (const float follow = parameters.follow(b); follow > 0) {
-    const float step = follow * block.scale();
-    for (std::uint64_t row = first; row < last; ++row)
-      for (std::uint64_t k = 0; k < width; ++k) parameters.Row(b, row)[k] -= step * block.memory()[row * width + k];
   } else {
-    UpdateDense(parameters, b, first, last, block.memory().data() + first * width, block.scale());
+    ApplyDense(parameters, b, first, last, block.memory().data() + first * width, block.scale());
   }
+}
+
+void Optimizer::ApplyDense(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                           const float* values, float factor) {
+  const float follow = parameters.follow(b);
+  if (!(follow > 0)) return UpdateDense(parameters, b, first, last, values, factor);
+  const float step = follow * factor;
+  for (std::uint64_t row = first; row < last; ++row)
+    for (std::uint64_t k = 0; k < parameters.width(b); ++k) parameters.Row(b, row)[k] -= step * *values++;
 }
 
 }  // namespace freshet::optimize

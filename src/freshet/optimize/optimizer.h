@@ -85,6 +85,9 @@ class Optimizer {
   // Of one block, as far as it concerns rows [first, last).
   void ApplyBlock(Parameters& parameters, std::size_t b, const BlockGradient& block, std::uint64_t first,
                   std::uint64_t last);
+  // Of a block with a dense gradient, rows [first, last): that is factor · values, row after row.
+  void ApplyDense(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last, const float* values,
+                  float factor);
   // Tells a scale-aware rule how large the features of these rows are, before Apply brings gradients without them.
   virtual void ObserveRows(Parameters& parameters, std::size_t b, std::span<const std::uint32_t> rows,
                            std::span<const float> values) = 0;

@@ -236,10 +236,19 @@ Copy::Letters Copy::Finish(std::vector<Writer>& writers, std::vector<PushHead>& 
   return letters;
 }
 
+// Of a push, and of the question that mostly stands behind it.
+std::size_t Copy::RoomForDense(std::size_t server) const {
+  std::size_t room = 2 * sizeof(std::uint64_t) + sizeof(PullHead);
+  for (const Parcel& parcel : stretches_[server])
+    room += 2 * sizeof parcel + parcel.count * parameters_.width(parcel.block) * sizeof(float) + 8;
+  return room;
+}
+
 Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> digest) {
   std::vector<PushHead> heads(servers(), head);
-  std::vector<Writer> writers(servers(), Writer(head));
-  for (std::size_t s = 0; s < servers(); ++s)
+  std::vector<Writer> writers;
+  for (std::size_t s = 0; s < servers(); ++s) {
+    writers.emplace_back(head, Hollow() || encoding_.encodes() ? 0 : RoomForDense(s) + digest.size());
     for (const Parcel& parcel : stretches_[s]) {
       const optimize::BlockGradient& block = gradient_.blocks[parcel.block];
       if (block.empty()) continue;
@@ -257,6 +266,7 @@ Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> d
       std::transform(from, from + count, out, [scale](float value) { return scale * value; });
       saved_[s] += encoding_.End(writers[s]);
     }
+  }
   return Finish(writers, heads, digest);
 }
 

@@ -98,6 +98,7 @@ class Copy {
 
   // By server, the rows of a block that are to be told.
   void Sort(std::size_t b, std::span<const std::uint32_t> rows);
+  std::size_t RoomForDense(std::size_t server) const;
   Letters PushDense(const PushHead& head, std::span<const std::byte> digest);
   Letters PushRows(const PushHead& head, std::span<const std::byte> digest, bool by_name);
   Letters PushHollow(const PushHead& head, bool all, std::span<const std::byte> digest);

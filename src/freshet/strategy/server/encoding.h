@@ -22,6 +22,7 @@ class Encoding {
 
   // As it is for now, whatever the codec.
   void SetPlain(bool plain) { plain_ = plain; }
+  bool encodes() const { return codec_ != nullptr && !plain_; }
 
   // Begins a parcel, and gives room for its floats, to be filled before End; `rows` are those it is of, unless it is a
   // stretch. End gives how many bytes fewer than the floats it took.
@@ -33,7 +34,6 @@ class Encoding {
   Result<void> Load(const data::TensorFile& file);
 
  private:
-  bool encodes() const { return codec_ != nullptr && !plain_; }
   // What was lost of the rows of this parcel before; and what is now.
   std::span<float> TakeResidual();
   void KeepResidual();

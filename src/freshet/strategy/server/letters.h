@@ -40,6 +40,8 @@ struct PushHead {
   double weight = 0;
   double progress = 0;  // of training, 0 to 1
   std::uint64_t digest = 0;
+  std::uint64_t bytes =
+      0;  // of this letter, where others to the same shard stand behind it, each behind its length; 0: it is all
   std::uint64_t hollow = 0;  // bytes of floats that are left out
   Notice notice = {};
 };
@@ -130,10 +132,14 @@ struct Parcel {
 // A letter that is being written.
 class Writer {
  public:
+  // With room for about so many bytes more.
   template <class Head>
-  explicit Writer(const Head& head) {
+  explicit Writer(const Head& head, std::size_t room = 0) {
+    bytes_.reserve(sizeof head + room);
     Put(&head, sizeof head);
   }
+  // Goes on with one that was written before.
+  explicit Writer(std::vector<std::byte> written) : bytes_(std::move(written)) {}
   template <class Head>
   void SetHead(const Head& head) {
     std::memcpy(bytes_.data(), &head, sizeof head);
@@ -155,6 +161,7 @@ class Writer {
     const std::size_t at = Grow(bytes);
     if (bytes > 0) std::memcpy(bytes_.data() + at, from, bytes);
   }
+  std::size_t size() const { return bytes_.size(); }
   std::size_t hollow() const { return hollow_; }  // bytes that were left out so far
   std::vector<std::byte> Take() { return std::move(bytes_); }
 

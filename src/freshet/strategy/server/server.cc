@@ -287,7 +287,8 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   const auto computed = world_.clock.Now();
   Copy::Telling telling{.by_name = estate_.keeps};
   for (const std::uint64_t had : share.had) telling.had.push_back(had > share.clock);
-  std::vector<Copy::Letters> told_now = {copy.Push(Head(share.clock, weight), digest, telling)};
+  std::vector<Copy::Letters> told_now;
+  told_now.push_back(copy.Push(Head(share.clock, weight), digest, telling));
   KeepPushes(share, share.clock, told_now[0]);
   Spend(copy.TakeEffort());
   ++share.clock;
@@ -379,8 +380,8 @@ Copy::Letters Server::Bundle(int worker, std::vector<Copy::Letters> all) {
     for (const auto* letter : letters)
       if (static_cast<Kind>((*letter)[0]) != Kind::kPush) expected_[s].push_back(world_.clock.Now());
     if (letters.empty()) continue;
-    if (letters.size() == 1 && !estate_.keeps) {
-      bundled[s] = std::move(*letters[0]);
+    if (!estate_.keeps && (letters.size() == 1 || static_cast<Kind>((*letters[0])[0]) == Kind::kPush)) {
+      bundled[s] = Append(letters);
       continue;
     }
     BundleHead head{.shard = static_cast<std::uint16_t>(s),
@@ -396,6 +397,20 @@ Copy::Letters Server::Bundle(int worker, std::vector<Copy::Letters> all) {
     bundled[s] = writer.Take();
   }
   return bundled;
+}
+
+// To the first, which may be long: without a copy of it.
+std::vector<std::byte> Server::Append(const std::vector<std::vector<std::byte>*>& letters) {
+  const std::uint64_t bytes = letters[0]->size();
+  if (letters.size() == 1) return std::move(*letters[0]);
+  std::memcpy(letters[0]->data() + offsetof(PushHead, bytes), &bytes, sizeof bytes);
+  Writer writer(std::move(*letters[0]));
+  for (std::size_t i = 1; i < letters.size(); ++i) {
+    const std::uint64_t size = letters[i]->size();
+    writer.Put(&size, sizeof size);
+    writer.Put(letters[i]->data(), size);
+  }
+  return writer.Take();
 }
 
 Result<void> Server::SendAll(Copy::Letters letters_by_shard) {
@@ -459,6 +474,13 @@ Result<void> Server::Handle(int from, std::span<const std::byte> bytes) {
     case Kind::kHave: {
       const auto head = TRY(reader.Take<HaveHead>());
       TRY(Release(head.shard, head.number));
+      break;
+    }
+    case Kind::kPush: {
+      const int shard = rank() - (size() - estate_.shards);
+      const auto head = TRY(Reader(bytes).Take<PushHead>());
+      TRY(TakeIn(shard, from, TRY(reader.Bytes(head.bytes == 0 ? bytes.size() : head.bytes)), true));
+      while (reader.left() > 0) TRY(TakeIn(shard, from, TRY(reader.Bytes(TRY(reader.Take<std::uint64_t>()))), true));
       break;
     }
     default:

@@ -126,6 +126,7 @@ class Server final : public OwnPace {
 
   void KeepPushes(Estate::Share& share, std::uint64_t clock, const Copy::Letters& letters) const;
   Copy::Letters AskAboutKept(const Estate::Share& share);
+  static std::vector<std::byte> Append(const std::vector<std::vector<std::byte>*>& letters);
   // What goes to one shard goes as one letter.
   Copy::Letters Bundle(int worker, std::vector<Copy::Letters> all);
   // Letters whose answers are expected already.

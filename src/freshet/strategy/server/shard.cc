@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -80,8 +79,9 @@ Result<Shard::Answers> Shard::OnPush(int worker, std::span<const std::byte> lett
   ++standing.clock;
   if (head.notice.number > notice_.number) notice_ = head.notice;
   if (options_.synchrony.bulk()) {
-    if (head.clock == clock_ && static_cast<std::size_t>(worker) == next_)
-      TRY(AddNext(letter, standing.asked.get()));
+    const auto number = static_cast<std::size_t>(worker);
+    if (head.clock == clock_ && (number == next_ || SecondMayBeFirst(number)))
+      TRY(AddNext(number, letter, standing.asked.get()));
     else
       pending_[{head.clock, static_cast<std::size_t>(worker)}] = {{letter.begin(), letter.end()}, standing.asked};
   } else {
@@ -89,10 +89,10 @@ Result<Shard::Answers> Shard::OnPush(int worker, std::span<const std::byte> lett
     // It is one of as many as make a batch: all of a clock move as far as those of bulk.
     weight_ = head.weight * options_.workers;
     progress_ = head.progress;
-    if (ByRows() || head.parcels == 0) {
-      TRY(ApplyRows(letter, standing.asked.get()));
+    if (Dense() || model_.Supervised() || head.parcels == 0) {
+      TRY(ApplyAtOnce(letter, standing.asked.get()));
     } else {
-      TRY(Add(letter, standing.asked.get()));
+      TRY(Add(static_cast<std::size_t>(worker), letter, standing.asked.get()));
       TRY(Apply());
     }
   }
@@ -119,21 +119,29 @@ Result<Shard::Answers> Shard::OnPull(int worker, std::span<const std::byte> lett
   return answers;
 }
 
-// Pushes of a clock are added in the order of ranks, each as soon as those before it have been, or are known not to come.
-Result<void> Shard::AddNext(std::span<const std::byte> letter, const Lists* asked) {
+// Pushes of a clock are added in the order of ranks, each as soon as those before it have been, or are known not to come;
+// but for the first two of a dense gradient, whose sum has the same bits either way.
+Result<void> Shard::AddNext(std::size_t worker, std::span<const std::byte> letter, const Lists* asked) {
   const auto head = TRY(Reader(letter).Take<PushHead>());
   if (added_++ == 0) weight_ = 0;
   weight_ += head.weight;
-  progress_ = head.progress;
-  ++next_;
-  return Add(letter, asked);
+  if (!second_came_) progress_ = head.progress;
+  if (worker == next_)
+    ++next_;
+  else
+    second_came_ = true;
+  return Add(worker, letter, asked);
 }
+
+bool Shard::SecondMayBeFirst(std::size_t worker) const { return Dense() && worker == 1 && next_ == 0 && !second_came_; }
 
 // True when all of this clock have been added.
 Result<bool> Shard::AddThoseInOrder() {
   for (; next_ < workers_.size();) {
-    if (const auto push = pending_.extract({clock_, next_}); !push.empty())
-      TRY(AddNext(push.mapped().letter, push.mapped().asked.get()));
+    if (next_ == 1 && std::exchange(second_came_, false))
+      ++next_;
+    else if (const auto push = pending_.extract({clock_, next_}); !push.empty())
+      TRY(AddNext(next_, push.mapped().letter, push.mapped().asked.get()));
     else if (workers_[next_].away && workers_[next_].clock <= clock_)
       ++next_;
     else
@@ -195,14 +203,10 @@ void Shard::Retreat() {
   parked_.clear();
   pending_.clear();
   digests_.clear();
-  for (const Stretch& stretch : stretches_) {
-    optimize::BlockGradient& block = gradient_.blocks[stretch.block];
-    std::fill_n(block.memory().data() + stretch.first * block.width(), (stretch.last - stretch.first) * block.width(),
-                0.0f);
-  }
-  stretches_.clear();
+  added_to_.clear();
   gradient_.Clear();
   next_ = added_ = 0;
+  second_came_ = false;
   notice_ = {};
   for (Standing& each : workers_) each = {.clock = Applied(each), .away = false, .asked = nullptr};
 }
@@ -283,7 +287,7 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
                     .version = version_,
                     .waited = base::Seconds(now - pull.since),
                     .notice = notice_};
-  Writer writer(answer);
+  Writer writer(answer, last_answer_bytes_);
   for (std::uint32_t i = 0; i < head.parcels; ++i) {
     const auto parcel = TRY(reader.Take<Parcel>());
     const std::uint64_t width = parameters_.width(parcel.block);
@@ -307,6 +311,7 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   }
   answer.hollow = writer.hollow();
   writer.SetHead(answer);
+  last_answer_bytes_ = writer.size();
   return Answer{pull.worker, writer.Take()};
 }
 
@@ -338,11 +343,11 @@ Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
   return optimizer_->Follow(parameters_);
 }
 
-Result<void> Shard::Add(std::span<const std::byte> letter, const Lists* asked) {
+Result<void> Shard::Add(std::size_t worker, std::span<const std::byte> letter, const Lists* asked) {
   Reader reader(letter);
   const auto head = TRY(reader.Take<PushHead>());
   const auto digest = TRY(DigestOf(letter, head));
-  if (!digest.empty()) digests_.emplace_back(digest.begin(), digest.end());
+  if (!digest.empty()) digests_[worker].assign(digest.begin(), digest.end());
   for (std::uint32_t i = 0; i < head.parcels; ++i) TRY(AddParcel(reader, asked));
   return {};
 }
@@ -350,44 +355,54 @@ Result<void> Shard::Add(std::span<const std::byte> letter, const Lists* asked) {
 Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
   const auto parcel = TRY(reader.Take<Parcel>());
   if (parcel.block >= parameters_.blocks()) return Reader::Damaged();
-  const std::uint64_t width = parameters_.width(parcel.block);
-  if (parcel.form != Parcel::Form::kStretch) {
-    const auto rows = TRY(RowsOf(parcel, reader, asked));
-    if (rows.empty()) return {};
-    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
-    const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
-    heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
-    AddRows(parcel.block, rows, values.data());
-    return {};
-  }
+  if (Dense()) return AddStretch(parcel, reader);
+  if (parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
+  const auto rows = TRY(RowsOf(parcel, reader, asked));
+  if (rows.empty()) return {};
+  TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+  const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
+  heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
+  effort_.rows += BytesOf(parcel.block, rows.size());
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
-  if (block.form() != optimize::BlockGradient::Form::kDense || parcel.first > parameters_.rows(parcel.block) ||
-      parcel.count > parameters_.rows(parcel.block) - parcel.first)
-    return Reader::Damaged();
-  if (!Hollow()) {
-    const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
-    heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
-    float* const sum = block.memory().data() + parcel.first * width;
-    for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  const std::uint64_t width = block.width();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    float* const sum = block.Touch(rows[i]);
+    for (std::uint64_t k = 0; k < width; ++k) sum[k] += values[i * width + k];
   }
-  effort_.added += parcel.count * width * sizeof(float);
-  block.SetFull();
-  stretches_.push_back({parcel.block, parcel.first, parcel.first + parcel.count});
   return {};
 }
 
-void Shard::AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values) {
-  effort_.rows += BytesOf(b, rows.size());
-  optimize::BlockGradient& block = gradient_.blocks[b];
-  const std::uint64_t width = block.width();
-  const bool dense = block.form() == optimize::BlockGradient::Form::kDense;
-  for (const std::uint32_t row : rows) {
-    float* const sum = dense ? block.memory().data() + row * width : block.Touch(row);
-    for (std::uint64_t k = 0; k < width; ++k) sum[k] += values[k];
-    values += width;
-    if (dense) stretches_.push_back({b, row, std::uint64_t{row} + 1});
+// The first one of an update overwrites what is left of the one before. All that come later are of the same rows, or of
+// none of them.
+Result<void> Shard::AddStretch(const Parcel& parcel, Reader& reader) {
+  TRY(CheckStretch(parcel));
+  if (parcel.count == 0) return {};
+  const std::size_t b = parcel.block;
+  const std::uint64_t width = parameters_.width(b), last = parcel.first + parcel.count;
+  const auto [here, first] = added_to_.try_emplace({b, parcel.first}, last);
+  const auto after = std::next(here);
+  const bool overlaps = after != added_to_.end() && after->first < std::pair{b, last};
+  const bool overlapped =
+      here != added_to_.begin() && std::prev(here)->first.first == b && std::prev(here)->second > parcel.first;
+  if (here->second != last || overlaps || overlapped) return Reader::Damaged();
+  if (!Hollow()) {
+    const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
+    heat_.Stretch(Heat::Way::kPushed, b, parcel.first, parcel.count, bytes);
+    float* const sum = gradient_.blocks[b].memory().data() + parcel.first * width;
+    if (first)
+      std::copy(values.begin(), values.end(), sum);
+    else
+      for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
   }
-  if (dense) block.SetFull();
+  (first ? effort_.copied : effort_.added) += parcel.count * width * sizeof(float);
+  return {};
+}
+
+Result<void> Shard::CheckStretch(const Parcel& parcel) const {
+  const std::uint64_t rows = parameters_.rows(parcel.block);
+  const bool there =
+      parcel.form == Parcel::Form::kStretch && Dense() && parcel.first <= rows && parcel.count <= rows - parcel.first;
+  return there ? Result<void>() : Reader::Damaged();
 }
 
 // It stands at the end of the letter.
@@ -409,7 +424,7 @@ Result<void> Shard::Look(std::span<const std::byte> digest) {
   return {};
 }
 
-Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* asked) {
+Result<void> Shard::ApplyAtOnce(std::span<const std::byte> letter, const Lists* asked) {
   Reader reader(letter);
   const auto head = TRY(reader.Take<PushHead>());
   TRY(Look(TRY(DigestOf(letter, head))));
@@ -420,7 +435,11 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
   const float factor = weight_ > 0 ? static_cast<float>(1 / weight_) : 1.0f;
   for (std::uint32_t i = 0; i < head.parcels; ++i) {
     const auto parcel = TRY(reader.Take<Parcel>());
-    if (parcel.block >= parameters_.blocks() || parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
+    if (parcel.block >= parameters_.blocks()) return Reader::Damaged();
+    if (parcel.form == Parcel::Form::kStretch) {
+      TRY(ApplyStretch(parcel, reader, factor));
+      continue;
+    }
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) continue;
     const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
@@ -433,8 +452,23 @@ Result<void> Shard::ApplyRows(std::span<const std::byte> letter, const Lists* as
   return {};
 }
 
+Result<void> Shard::ApplyStretch(const Parcel& parcel, Reader& reader, float factor) {
+  TRY(CheckStretch(parcel));
+  effort_.applied += parcel.count * parameters_.width(parcel.block) * sizeof(float);
+  if (Hollow()) return {};
+  const auto [values, bytes] = TRY(ValuesOf(parcel, parcel.count, reader));
+  heat_.Stretch(Heat::Way::kPushed, parcel.block, parcel.first, parcel.count, bytes);
+  optimizer_->ApplyDense(parameters_, parcel.block, parcel.first, parcel.first + parcel.count, values.data(), factor);
+  return {};
+}
+
 void Shard::ApplyRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values, float factor) {
   const std::uint64_t width = parameters_.width(b);
+  if (Dense()) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      optimizer_->ApplyDense(parameters_, b, rows[i], rows[i] + 1, values.data() + i * width, factor);
+    return;
+  }
   // To a scale-aware rule, what stands beside a delta is a feature.
   if (width == 1 && optimizer_->name() != "adaptive")
     return optimizer_->UpdateRows(parameters_, b, rows, values, std::span(&factor, 1),
@@ -458,33 +492,25 @@ void Shard::EndUpdate() {
 // Looks at what was pushed only now, since parameters may change by that and others read them until then. Of dense blocks
 // only what there is a gradient of: all other rows are somebody else's.
 Result<void> Shard::Apply() {
-  for (const auto& digest : digests_) TRY(Look(digest));
+  for (const auto& [worker, digest] : digests_) TRY(Look(digest));
   digests_.clear();
   BeginUpdate();
-  if (gradient_.buffer == nullptr) {
+  if (!Dense()) {
     for (std::size_t b = 0; b < gradient_.blocks.size(); ++b)
       effort_.rows += BytesOf(b, gradient_.blocks[b].touched().size());
     model_.Apply(parameters_, gradient_, weight_, *optimizer_, workspace_);
   } else {
-    if (weight_ > 0) gradient_.Scale(static_cast<float>(1 / weight_));
+    const float factor = weight_ > 0 ? static_cast<float>(1 / weight_) : 1.0f;
     optimizer_->BeginStep();
-    std::sort(stretches_.begin(), stretches_.end(), [](const Stretch& a, const Stretch& b) {
-      return std::tie(a.block, a.first, a.last) < std::tie(b.block, b.first, b.last);
-    });
-    Stretch done{.block = SIZE_MAX};
-    for (const Stretch& stretch : stretches_) {
-      const std::uint64_t first = stretch.block == done.block ? std::max(stretch.first, done.last) : stretch.first;
-      if (first >= stretch.last) continue;
-      optimize::BlockGradient& block = gradient_.blocks[stretch.block];
-      const std::size_t floats = (stretch.last - first) * block.width();
-      effort_.applied += floats * sizeof(float);
-      if (!Hollow()) {
-        optimizer_->ApplyBlock(parameters_, stretch.block, block, first, stretch.last);
-        std::fill_n(block.memory().data() + first * block.width(), floats, 0.0f);
-      }
-      done = {stretch.block, first, stretch.last};
+    for (const auto& [begin, last] : added_to_) {
+      const auto [b, first] = begin;
+      const std::uint64_t width = parameters_.width(b);
+      effort_.applied += (last - first) * width * sizeof(float);
+      if (Hollow()) continue;
+      const float* const sum = gradient_.blocks[b].memory().data() + first * width;
+      optimizer_->ApplyDense(parameters_, b, first, last, sum, factor);
     }
-    stretches_.clear();
+    added_to_.clear();
   }
   gradient_.Clear();
   EndUpdate();

@@ -108,21 +108,24 @@ class Shard {
   Result<Answers> OnPull(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
   // Applies what is complete, and answers who waits for it.
   Result<void> Advance(base::Clock::Duration now, Answers& answers);
-  Result<void> AddNext(std::span<const std::byte> letter, const Lists* asked);
+  Result<void> AddNext(std::size_t worker, std::span<const std::byte> letter, const Lists* asked);
+  bool SecondMayBeFirst(std::size_t worker) const;
   Result<bool> AddThoseInOrder();
   std::uint64_t Applied(const Standing& standing) const;
   Result<Answer> Read(const Pull& pull, base::Clock::Duration now);
 
   // The update that is being made.
-  Result<void> Add(std::span<const std::byte> letter, const Lists* asked);
+  Result<void> Add(std::size_t worker, std::span<const std::byte> letter, const Lists* asked);
   Result<void> AddParcel(Reader& reader, const Lists* asked);
-  void AddRows(std::size_t b, std::span<const std::uint32_t> rows, const float* values);
+  Result<void> AddStretch(const Parcel& parcel, Reader& reader);
+  Result<void> CheckStretch(const Parcel& parcel) const;
   static Result<std::span<const std::byte>> DigestOf(std::span<const std::byte> letter, const PushHead& head);
   Result<void> Look(std::span<const std::byte> digest);
   Result<void> Apply();
-  // Of a push that is an update by itself, where rows have gradients of their own: without a sum in between.
-  bool ByRows() const { return gradient_.buffer == nullptr && model_.Supervised(); }
-  Result<void> ApplyRows(std::span<const std::byte> letter, const Lists* asked);
+  bool Dense() const { return gradient_.buffer != nullptr; }
+  // A push that is an update by itself, without a sum in between.
+  Result<void> ApplyAtOnce(std::span<const std::byte> letter, const Lists* asked);
+  Result<void> ApplyStretch(const Parcel& parcel, Reader& reader, float factor);
   void ApplyRows(std::size_t b, std::span<const std::uint32_t> rows, std::span<const float> values, float factor);
   void BeginUpdate();
   void EndUpdate();
@@ -154,15 +157,13 @@ class Shard {
   std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates
   std::map<std::pair<std::uint64_t, std::size_t>, Push> pending_;  // bulk: by clock and worker
   std::size_t next_ = 0, added_ = 0;                               // bulk: workers of this clock
+  bool second_came_ = false;                                       // bulk: before the first
   std::vector<Pull> parked_;
+  std::size_t last_answer_bytes_ = 0;
 
-  struct Stretch {
-    std::size_t block = 0;
-    std::uint64_t first = 0, last = 0;
-  };
   optimize::Gradient gradient_;
-  std::vector<Stretch> stretches_;               // of dense blocks, that the gradient has something of
-  std::vector<std::vector<std::byte>> digests_;  // of the rows it was summed over
+  std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> added_to_;  // of dense blocks: by block and first row
+  std::map<std::size_t, std::vector<std::byte>> digests_;  // by worker, of the rows it was summed over
   double weight_ = 0, progress_ = 0;
   std::uint64_t stale_ = 0;
   Notice notice_;  // the last
