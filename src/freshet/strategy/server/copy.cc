@@ -212,14 +212,14 @@ Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const
   const bool all = (head.clock + 1) % options_.push_every == 0 && options_.push_every > 1;
   if (Hollow()) return PushHollow(head, all, digest);
   Hold(head.weight, telling.had);
-  return PushHeld(head, all, digest);
+  return PushHeld(head, all, digest, telling.had);
 }
 
 Copy::Letters Copy::PushRest(PushHead head) {
   if (!Holds()) return {};
   bool any = false;
   for (const Held& each : held_) any = any || !each.rows.rows().empty();
-  return any ? PushHeld(head, true, {}) : Letters();
+  return any ? PushHeld(head, true, {}, {}) : Letters();
 }
 
 Copy::Letters Copy::Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads,
@@ -309,6 +309,10 @@ Copy::Letters Copy::PushHollow(const PushHead& head, bool all, std::span<const s
   return Finish(writers, heads, digest);
 }
 
+bool Copy::Had(const std::vector<bool>& had, std::size_t b, std::uint32_t row) const {
+  return !had.empty() && had[static_cast<std::size_t>(placement_.ServerOf(b, row))];
+}
+
 void Copy::Hold(double weight, const std::vector<bool>& had) {
   const float factor = weight > 0 ? static_cast<float>(1 / weight) : 1.0f;
   for (std::size_t b = 0; b < held_.size(); ++b) {
@@ -317,7 +321,7 @@ void Copy::Hold(double weight, const std::vector<bool>& had) {
     Held& held = held_[b];
     if (held.values.size() < parameters_.rows(b) * width) held.values.resize(parameters_.rows(b) * width, 0.0f);
     const auto add = [&](std::uint32_t row, const float* from, float by) {
-      if (!had.empty() && had[static_cast<std::size_t>(placement_.ServerOf(b, row))]) return;
+      if (Had(had, b, row)) return;
       float* const to = held.values.data() + row * width;
       for (std::uint64_t k = 0; k < width; ++k) to[k] += by * from[k];
       held.rows.Add(row);
@@ -339,7 +343,7 @@ bool Copy::Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const 
   return rate_ * length(held_[b].values.data() + row * width) >= least * length(parameters_.Row(b, row));
 }
 
-Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte> digest) {
+Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte> digest, const std::vector<bool>& had) {
   head.weight = 1;
   std::vector<PushHead> heads(servers(), head);
   std::vector<Writer> writers(servers(), Writer(head));
@@ -349,7 +353,7 @@ Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte>
     const std::uint64_t width = parameters_.width(b);
     std::vector<std::uint32_t> told, kept;
     for (const std::uint32_t row : held.rows.rows())
-      (all || (by_significance && Matters(b, row, head.clock)) ? told : kept).push_back(row);
+      (!Had(had, b, row) && (all || (by_significance && Matters(b, row, head.clock))) ? told : kept).push_back(row);
     held.rows.Clear();
     for (const std::uint32_t row : kept) held.rows.Add(row);
     Sort(b, told);

@@ -105,7 +105,9 @@ class Copy {
   // Adds the gradient to what is held back. Then tells the rows of that which matter, or all.
   void Hold(double weight, const std::vector<bool>& had);
   bool Matters(std::size_t b, std::uint32_t row, std::uint64_t clock) const;
-  Letters PushHeld(PushHead head, bool all, std::span<const std::byte> digest);
+  // But for rows of who takes no notice of it.
+  Letters PushHeld(PushHead head, bool all, std::span<const std::byte> digest, const std::vector<bool>& had);
+  bool Had(const std::vector<bool>& had, std::size_t b, std::uint32_t row) const;
   Letters Finish(std::vector<Writer>& writers, std::vector<PushHead>& heads, std::span<const std::byte> digest) const;
   std::size_t servers() const { return static_cast<std::size_t>(placement_.servers()); }
 

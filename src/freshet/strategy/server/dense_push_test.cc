@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "strategy/server/copy.h"
 #include "strategy/server/shard.h"
 #include "strategy/worlds_testing.h"
 
@@ -99,6 +100,26 @@ TEST_F(DensePushes, OfStretchesThatOverlapAreRefused) {
     ASSERT_FALSE(answers.ok()) << first << " " << count;
     EXPECT_EQ(answers.error().code, Code::kCorrupt);
   }
+}
+
+// A worker stands for one that is gone, whose update a server has: it takes no notice of the letter, so that what this worker
+// has held back itself must not go with it.
+TEST(Copy, TellsNothingOfItsOwnToWhoTakesNoNotice) {
+  const Task task = MakeTask("linear", 40, 1);
+  TestLearner learner(task);
+  optimize::Gradient gradient = learner.model->NewGradient(learner.memory).value();
+  Placement placement({learner.parameters->block(0), learner.parameters->block(1)}, 1);
+  Copy copy({.synchrony = Synchrony::Parse("bap").value(), .push_every = 2}, *learner.model, *learner.parameters, 1,
+            placement, gradient);
+  const auto parcels = [&](const Copy::Letters& letters) {
+    return Reader(letters.at(0)).Take<PushHead>().value().parcels;
+  };
+  *gradient.blocks[1].Touch(0) = 1;
+  EXPECT_EQ(parcels(copy.Push({.clock = 0, .weight = 1}, {})), 0u);  // held back
+  gradient.Clear();
+  EXPECT_EQ(parcels(copy.Push({.clock = 1, .weight = 1}, {}, {.had = {true}})), 0u);
+  EXPECT_EQ(parcels(copy.Push({.clock = 2, .weight = 1}, {})), 0u);
+  EXPECT_EQ(parcels(copy.Push({.clock = 3, .weight = 1}, {})), 1u);
 }
 
 }  // namespace
