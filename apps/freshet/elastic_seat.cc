@@ -70,7 +70,7 @@ Result<std::unique_ptr<ElasticSeat>> ElasticSeat::Open(const PlaceFlags& flags, 
   if (place.size > bounds.most)
     return Error{Code::kInvalid, Str("--elastic: ", place.size, " workers, at most ", bounds.most)};
   fabric::TcpOptions options = TRY(flags.Tcp(place, door));
-  options.stop = nullptr;  // a change is over soon
+  options.stop = nullptr;
   options.connect_timeout = std::chrono::seconds(3);
   std::vector<std::string> contacts;
   const std::string join = Variable("FRESHET_JOIN");
@@ -106,20 +106,31 @@ fabric::ElasticPlace ElasticSeat::place() const {
   fabric::ElasticPlace place;
   place.seat = seat_;
   place.post = post_.get();
-  place.connect = [this](const fabric::Roster& roster, int rank) { return Connect(roster, rank); };
+  place.connect = [this](const fabric::Roster& roster, int rank, const std::atomic<bool>& stop) {
+    return Connect(roster, rank, stop);
+  };
   place.options.membership.least = static_cast<std::size_t>(bounds_.least);
   place.options.membership.most = static_cast<std::size_t>(bounds_.most);
   place.options.contacts = contacts_;
-  if (agent_.open())
+  if (agent_.open()) {
     place.options.remember = [this](const fabric::Testimony& testimony) {
       TellAgent(agent_.get(), EncodeTestimony(seat_.id, testimony));
     };
+    if (!contacts_.empty()) place.options.remember(AboutToJoin());
+  }
   place.options.answer = [this](const fabric::Roster& roster, const std::string& order) {
     return Answer(roster, order);
   };
   place.comes = !contacts_.empty();
   place.workers = workers_;
   return place;
+}
+
+// What is known of who has asked to be let in, and may be before it learns of it: whom to tell if it ends.
+fabric::Testimony ElasticSeat::AboutToJoin() const {
+  fabric::Testimony testimony;
+  for (const std::string& contact : contacts_) testimony.committed.seats.push_back({.address = contact});
+  return testimony;
 }
 
 std::string ElasticSeat::Answer(const fabric::Roster& roster, const std::string& order) const {
@@ -130,8 +141,10 @@ std::string ElasticSeat::Answer(const fabric::Roster& roster, const std::string&
 }
 
 // Where nobody has chosen a port, each generation has another.
-Result<std::unique_ptr<fabric::Fabric>> ElasticSeat::Connect(const fabric::Roster& roster, int rank) const {
+Result<std::unique_ptr<fabric::Fabric>> ElasticSeat::Connect(const fabric::Roster& roster, int rank,
+                                                             const std::atomic<bool>& stop) const {
   fabric::TcpOptions options = options_;
+  options.stop = &stop;
   options.rank = rank;
   options.size = static_cast<int>(roster.seats.size());
   options.generation = roster.generation;

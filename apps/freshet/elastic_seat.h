@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -32,7 +33,9 @@ class ElasticSeat {
   ElasticSeat(fabric::TcpOptions options, std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
       : options_(std::move(options)), post_(std::move(post)), clock_(clock) {}
   std::string Answer(const fabric::Roster& roster, const std::string& order) const;
-  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Roster& roster, int rank) const;
+  Result<std::unique_ptr<fabric::Fabric>> Connect(const fabric::Roster& roster, int rank,
+                                                  const std::atomic<bool>& stop) const;
+  fabric::Testimony AboutToJoin() const;
 
   fabric::TcpOptions options_;  // of every generation, but for place and address
   std::unique_ptr<fabric::TcpPost> post_;

@@ -88,7 +88,7 @@ class ElasticTraining : public testing::Test {
       };
       fabric::ElasticGroup group(
           how, seat, comes ? Roster{} : first, member.post(),
-          [&](const Roster& roster, int) -> Result<std::unique_ptr<fabric::Fabric>> {
+          [&](const Roster& roster, int, const auto&) -> Result<std::unique_ptr<fabric::Fabric>> {
             std::vector<int> ranks;
             for (const Seat& each : roster.seats) ranks.push_back(std::atoi(each.address.c_str()));
             return member.Connect(roster.generation, ranks);

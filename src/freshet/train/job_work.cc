@@ -321,9 +321,10 @@ Result<Outcome> WorkElastic(const base::Env& env, Start& start, optimize::Memory
     leases = made.get();
     source = std::move(made);
   }
-  const auto connect = [&](const fabric::Roster& roster, int rank) -> Result<std::unique_ptr<fabric::Fabric>> {
+  const auto connect = [&](const fabric::Roster& roster, int rank,
+                           const std::atomic<bool>& stop) -> Result<std::unique_ptr<fabric::Fabric>> {
     if (fabric != nullptr) return std::move(fabric);
-    return place.connect(roster, rank);
+    return place.connect(roster, rank, stop);
   };
   fabric::ElasticGroup group(place.options, place.seat, std::move(first), *place.post, connect, env.clock);
   auto outcome = Work({.env = env,

@@ -122,7 +122,8 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
             const std::lock_guard lock(guard);
             kept[seat.id] = testimony;
           };
-          const auto connect = [&](const Roster& roster, int place) -> Result<std::unique_ptr<fabric::Fabric>> {
+          const auto connect = [&](const Roster& roster, int place,
+                                   const auto&) -> Result<std::unique_ptr<fabric::Fabric>> {
             const std::lock_guard lock(guard);
             auto& group = groups[roster.generation];
             fabric::ThreadsOptions options{.generation = roster.generation, .timeout = 20s};

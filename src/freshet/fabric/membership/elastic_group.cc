@@ -92,6 +92,7 @@ void ElasticGroup::TakeLetters() {
     const bool join = envelope.value().message && envelope.value().message->kind == Kind::kJoin;
     if (join && !parked_) change_wanted_ = true;
     waiting_.push_back(std::move(envelope).value());
+    if (!join) came_up_ = true;
     if (parked_)
       arrived_->NotifyAll();
     else if (!join)
@@ -192,8 +193,9 @@ Result<void> ElasticGroup::Settle() {
       if (stopped_) return *stopped_;
       roster = *std::exchange(decided_, std::nullopt);
       change_wanted_ = false;
+      came_up_ = !waiting_.empty();
     }
-    auto fabric = connect_(roster, rank());
+    auto fabric = connect_(roster, rank(), came_up_);
     const base::Lock lock(mutex_);
     if (fabric.ok() && waiting_.empty() && !membership_.changing() && !stopped_ && !decided_) {
       fabric_ = std::move(fabric).value();

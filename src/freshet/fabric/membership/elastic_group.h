@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -28,8 +29,10 @@ namespace freshet::fabric {
 // Failure:   kPeerLost when the others went on without this member, or too few are left (Membership says which).
 class ElasticGroup {
  public:
-  // The fabric of a generation, in which this member has that rank.
-  using Connect = std::function<Result<std::unique_ptr<Fabric>>(const Roster& roster, int rank)>;
+  // The fabric of a generation, in which this member has that rank. When `stop` is set it may give up: those who are
+  // waited for may not come.
+  using Connect =
+      std::function<Result<std::unique_ptr<Fabric>>(const Roster& roster, int rank, const std::atomic<bool>& stop)>;
   struct Options {
     Membership::Options membership = {};
     std::vector<std::string> contacts = {};               // where members may be found, for who wants in
@@ -90,6 +93,7 @@ class ElasticGroup {
   bool parked_ GUARDED_BY(mutex_) = true;  // it has left its step
   bool change_wanted_ GUARDED_BY(mutex_) = false, ending_ GUARDED_BY(mutex_) = false;
   base::Clock::Duration ask_again_ GUARDED_BY(mutex_){0};  // to be let in
+  std::atomic<bool> came_up_{false};                       // something, while it waits for the others to connect
 
   std::unique_ptr<Fabric> fabric_;  // changes only while parked
   base::Thread postman_;

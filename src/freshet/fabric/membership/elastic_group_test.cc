@@ -116,7 +116,7 @@ std::vector<Ended> RunWorld(int size, std::uint64_t seed, std::vector<Fault> fau
     how.remember = [&kept, id](const Testimony& testimony) { kept[id] = testimony; };
     const Roster known = member.life() == 0 ? first : Roster{};
     kept[id].committed = known;
-    const auto connect = [&](const Roster& roster, int) -> Result<std::unique_ptr<Fabric>> {
+    const auto connect = [&](const Roster& roster, int, const auto&) -> Result<std::unique_ptr<Fabric>> {
       std::vector<int> ranks;
       for (const Seat& seat : roster.seats) ranks.push_back(std::atoi(seat.address.c_str()));
       return member.Connect(roster.generation, ranks);

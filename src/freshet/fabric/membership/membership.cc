@@ -334,11 +334,16 @@ void Membership::OnSuspect(MemberId id, Duration now) {
 
 void Membership::OnProof(const Proof& proof, Duration now) {
   if (over_ || proof.id == self_.id) return;
-  joiners_.erase(proof.id);
+  const bool asked = joiners_.erase(proof.id) > 0;
   // The dead may have known of a decision that nobody here has heard of.
   const Roster& known = proof.testimony.committed;
   if (roster().generation > 0 && known.generation > roster().generation) Decide(known, now);
-  if (over_ || !roster().Has(proof.id) || !proofs_.emplace(proof.id, proof).second) return Look(now);
+  if (over_) return;
+  if (!roster().Has(proof.id)) {
+    if (asked) proofs_.emplace(proof.id, proof);  // it may be let in all the same, by what was proposed before
+    return Look(now);
+  }
+  if (!proofs_.emplace(proof.id, proof).second) return Look(now);
   suspects_.erase(proof.id);
   if (begun_ && !proposal_ && Leader() == self_.id) Propose(now);
   TryPropose(now);

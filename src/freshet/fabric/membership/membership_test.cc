@@ -336,6 +336,44 @@ TEST(Membership, WhatMembersHaveIsKnownToAll) {
   EXPECT_EQ(ending.newest.seats[1].step, 103u);
 }
 
+// It is not forgotten that one of them ended, though it was none yet when that was proved.
+TEST(Membership, WhoIsLetInAfterItHasEndedIsLeftOutAgainAtOnce) {
+  const Roster first{.generation = 1, .seats = {{.id = 1}, {.id = 2}}};
+  std::map<MemberId, std::unique_ptr<Membership>> members;
+  for (const MemberId id : {1, 2})
+    members[id] = std::make_unique<Membership>(Membership::Options(), Seat{.id = id}, first, 0s);
+  Duration now = 1ms;
+  std::optional<MembershipMessage> held;  // who has accepted is heard last
+  const auto deliver = [&](bool all) {
+    for (bool any = true; any;) {
+      any = false;
+      for (const MemberId id : {1, 2})
+        for (const auto& out : members[id]->Take().send) {
+          if (!all && out.message.kind == MembershipMessage::Kind::kAccepted)
+            held = out.message;
+          else if (members.contains(out.to))
+            members[out.to]->OnMessage(out.message, now);
+          any = true;
+        }
+    }
+  };
+  members[1]->OnJoin({.id = 3}, now);
+  for (const MemberId id : {1, 2}) members[id]->OnWanted(now);
+  deliver(false);
+  ASSERT_TRUE(held.has_value());
+  for (const MemberId id : {1, 2}) members[id]->OnProof({.id = 3, .how = "killed by signal 9"}, now += 1ms);
+  members[1]->OnMessage(*held, now += 1ms);
+  EXPECT_TRUE(members[1]->roster().Has(3));
+  EXPECT_EQ(members[1]->roster().generation, 2u);
+  EXPECT_TRUE(members[1]->changing());
+  now += 1ms;
+  deliver(true);
+  for (const MemberId id : {1, 2}) {
+    EXPECT_FALSE(members[id]->roster().Has(3));
+    EXPECT_EQ(members[id]->roster().generation, 3u);
+  }
+}
+
 // What the dead had accepted counts: a proof without that could decide a generation twice.
 TEST(Membership, ADecisionOfTheDeadStands) {
   const Roster first{.generation = 1, .seats = {{.id = 1}, {.id = 2}, {.id = 3}}};

@@ -164,8 +164,10 @@ TEST_F(TcpPostTest, CarriesAGroupThatOutlivesAMember) {
   std::vector<std::jthread> members;
   for (std::size_t i = 0; i < kMembers; ++i)
     members.emplace_back([&, i] {
-      const auto connect = [&](const Roster& roster, int rank) -> Result<std::unique_ptr<Fabric>> {
+      const auto connect = [&](const Roster& roster, int rank,
+                               const std::atomic<bool>& stop) -> Result<std::unique_ptr<Fabric>> {
         TcpOptions options;
+        options.stop = &stop;
         options.rank = rank;
         options.size = static_cast<int>(roster.seats.size());
         options.generation = roster.generation;
