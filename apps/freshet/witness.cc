@@ -28,11 +28,15 @@ bool Witness::MayComeBack(const Worker& ended) const {
 
 bool Witness::Tell(Worker& ended) {
   std::optional<fabric::Proof> proof = ended.Testimony();
-  belonged_ = proof.has_value();
-  // Who is there has told. One here never belonged to a group: it may have been about to join one.
+  belonged_ = proof && proof->testimony.committed.generation > 0;
+  // Who is far away and there has told. One here never belonged to a group: it may have been about to join one.
   if (!proof) return ended.far() || !others_.empty();
   proof->how = ended.signal() != 0 ? Str("killed by signal ", ended.signal()) : Str("exit code ", ended.code());
   const std::string letter = fabric::Envelope{.proof = proof}.Encode();
+  if (!belonged_) {  // but perhaps the others are about to wait for it
+    for (const fabric::Seat& seat : proof->testimony.committed.seats) post_->Send(seat.address, letter);
+    return ended.far() || !others_.empty();
+  }
   others_.clear();
   for (const fabric::Roster* const roster : {&proof->testimony.committed, &proof->testimony.next.value})
     for (const fabric::Seat& seat : roster->seats)
