@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Elastic training with real processes: eight workers under freshet launch, mpirun and srun are killed and frozen at
-random moments, also while they recover, and come back. Training has to end with the model that nothing would have
+random moments, also while they recover and as they come back. Training has to end with the model that nothing would have
 disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job. Then
 the same with a parameter server in every synchrony, whose model has to be as good."""
 import json
@@ -94,9 +94,15 @@ class Elastic:
 
     def disturb(self, job, what):
         """One fault, from which they recover; how long there was no step."""
-        before = len(self.changes())
-        victim = self.random.choice(processes("train"))
+        before, there = len(self.changes()), processes("train")
+        victim = self.random.choice(there)
         signal_one(victim, signal.SIGSTOP if what == "frozen" else signal.SIGKILL)
+        if what == "killed as it comes back":
+            new = lambda: [pid for pid in processes("train") if pid not in there]
+            self.until(job, new, 15)
+            time.sleep(self.random.uniform(0, 0.2))
+            for pid in new():
+                signal_one(pid, signal.SIGKILL)
         if not self.until(job, lambda: any(" is gone" in m[3] for m in self.changes()[before:]), 15):
             return None
         if what == "killed while they recover":
@@ -105,12 +111,12 @@ class Elastic:
         back = lambda: len(processes("train")) == WORKERS and self.changes()[-1][2] == str(WORKERS)
         if not self.until(job, back, 25):
             return None
-        return max(float(m[4]) for m in self.changes()[before:] if " is gone" in m[3])
+        return max(float(m[4]) for m in self.changes()[before:])
 
     def moments(self, name, command, most_apart=1e-6):
         job = self.begin(name, command)
         injected, stuck = {}, ""
-        kinds = ["killed", "frozen", "killed while they recover"]
+        kinds = ["killed", "frozen", "killed while they recover", "killed as it comes back"]
         for number in range(self.options.moments):
             what = kinds[number % len(kinds)]
             time.sleep(self.random.uniform(0, 0.5))
@@ -200,7 +206,7 @@ def launchers(elastic, program, directory, launch, bounds):
 
 def main():
     parser = arguments(__doc__, 900)
-    parser.add_argument("--moments", type=int, default=6, help="faults under each launcher (%(default)s)")
+    parser.add_argument("--moments", type=int, default=8, help="faults under each launcher (%(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--servers-alone", action="store_true", help="parameter servers only, under freshet launch")

@@ -2,7 +2,8 @@
 """Elastic training between hosts whose links go down and up: workers in network namespaces, each under freshet agent. More
 than half of them go on within 5 s, to the model that nothing would have disturbed; who is cut off ends with exit code 4,
 and can come back when its link is up. Of two halves neither goes on, and the checkpoint is good for another run. Strangers
-who knock at the workers' doors change nothing."""
+who knock at the workers' doors change nothing. Parameter servers are cut off, too, at random moments, in every
+synchrony, and come back."""
 import os
 import random
 import re
@@ -15,7 +16,7 @@ import threading
 import time
 
 from cluster import Hosts, Verdicts, arguments, enter, last_line, run, scratch, sh
-from elastic import ROWS, Elastic, processes, signal_one
+from elastic import ROWS, SYNCHRONIES, Elastic, processes, signal_one
 
 HOSTS = ["alpha", "beta", "gamma"]
 FIVE = ["alpha", "alpha", "beta", "beta", "gamma"]
@@ -72,6 +73,7 @@ class Split(Elastic):
         super().__init__(program, directory, options)
         self.hosts, self.port = Hosts(directory, HOSTS), 23456
         self.worst = []
+        self.how, self.most_apart = [], 1e-6  # flags of a job, and how far its model may be from the undisturbed one
 
     def on(self, host, command, err):
         """Starts a program on a host."""
@@ -87,7 +89,7 @@ class Split(Elastic):
         checkpoint = self.directory / (name + ".ck")
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
         self.agents = [self.on(host, [self.program, "agent", "--restarts", restarts, "--"] + self.train(name) +
-                               ["--elastic", "%d:%d" % (least, len(layout)), "--rank", rank, "--world", len(layout),
+                               self.how + ["--elastic", "%d:%d" % (least, len(layout)), "--rank", rank, "--world", len(layout),
                                 "--rendezvous", "10.77.0.%d:%d" % (1 + HOSTS.index(layout[0]), self.port), "--job", name,
                                 "--token-file", "token"], self.err_of(rank)) for rank, host in enumerate(layout)]
         self.soon(lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns > before, 30)
@@ -143,7 +145,7 @@ class Split(Elastic):
         if len(results) != 1:
             return "%d workers wrote results" % len(results)
         self.out = results[0]
-        return self.judge(self.name, 0) or ("" if max(gaps, default=0) <= GAP_S else "no step for %.2f s" % max(gaps))
+        return self.judge(self.name, 0, self.most_apart) or ("" if max(gaps, default=0) <= GAP_S else "no step for %.2f s" % max(gaps))
 
     def last_words(self, codes, expected):
         return "; ".join("rank %d: %s" % (rank, last_line(self.err_of(rank).read_text()))
@@ -237,6 +239,28 @@ class Split(Elastic):
         lost = ["%s → %s: %s" % m.groups()[:3] for m in self.changes()]
         self.check("links down for 0.7 s, three times: nobody is lost", reason or "; ".join(lost))
 
+    def servers(self, synchrony):
+        """At random moments the worker on gamma, who has shards, is cut off until the others have gone on, and comes back."""
+        self.how, self.most_apart = ["--strategy", "server", "--synchrony", synchrony], 0.01 * self.calm
+        self.start("server-" + synchrony.split(":")[0], FIVE, 2, 1000)
+        reason, cuts = "", 0
+        while not reason and cuts < self.options.moments:
+            time.sleep(self.random.uniform(0, 1))
+            before = len(self.changes())
+            if self.cut("gamma", 4) is None:
+                reason = "the others did not go on"
+            self.hosts.link("gamma", "up")
+            cuts += 1
+            back = lambda: any("on gamma has come" in m[3] for m in self.changes()[before:])
+            if not reason and not self.soon(back, 40):
+                reason = "it did not come back"
+        done = all(agent.poll() is not None for agent in self.agents)
+        reason = "it ended after %d cuts: give more --epochs" % cuts if reason and done else reason
+        codes = self.codes()
+        self.check("parameter servers by %s, one of five cut off %d times: the others went on, it came back" %
+                   (synchrony, cuts), reason or self.expect(codes, [0] * 5))
+        self.how, self.most_apart = [], 1e-6
+
     def halves(self, restarts):
         layout = ["alpha", "alpha", "beta", "beta"]
         name = "halves-%d" % restarts
@@ -285,9 +309,10 @@ class Split(Elastic):
 def main():
     parser = arguments(__doc__, 900)
     parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
+    parser.add_argument("--moments", type=int, default=2, help="cuts of parameter servers in each synchrony (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="show what failed runs print")
-    parser.add_argument("--only", metavar="CASE", help="one of: one, first, end, later, back, blink, halves, strangers")
+    parser.add_argument("--only", metavar="CASE", help="one of: one, first, end, later, back, blink, servers, halves, strangers")
     options = parser.parse_args()
     reason = why_not()
     if reason:
@@ -303,6 +328,7 @@ def main():
                  "later": split.joins_later,
                  "back": split.come_back,
                  "blink": split.a_blink,
+                 "servers": lambda: [split.servers(synchrony) for synchrony in SYNCHRONIES],
                  "halves": lambda: (split.halves(0), split.halves(1)),
                  "strangers": split.strangers}
         for name, case in cases.items():
