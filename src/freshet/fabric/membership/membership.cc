@@ -220,6 +220,8 @@ void Membership::Decide(const Roster& decided, Duration now) {
   std::erase_if(joiners_, [&](const auto& joiner) { return decided.Has(joiner.first); });
   std::erase_if(proofs_,
                 [&](const auto& proof) { return !decided.Has(proof.first) && !joiners_.contains(proof.first); });
+  for (const Seat& seat : decided.seats)
+    if (auto ended = outsiders_.extract(seat.id); !ended.empty()) proofs_.insert(std::move(ended));
   if (!decided.Has(self_.id))
     return Stop(Str("the others went on without this worker, as generation ", decided.generation));
   effects_.decided = decided;
@@ -334,13 +336,14 @@ void Membership::OnSuspect(MemberId id, Duration now) {
 
 void Membership::OnProof(const Proof& proof, Duration now) {
   if (over_ || proof.id == self_.id) return;
-  const bool asked = joiners_.erase(proof.id) > 0;
+  joiners_.erase(proof.id);
   // The dead may have known of a decision that nobody here has heard of.
   const Roster& known = proof.testimony.committed;
   if (roster().generation > 0 && known.generation > roster().generation) Decide(known, now);
   if (over_) return;
   if (!roster().Has(proof.id)) {
-    if (asked) proofs_.emplace(proof.id, proof);  // it may be let in all the same, by what was proposed before
+    outsiders_.emplace(proof.id, proof);
+    if (outsiders_.size() > kMostOutsiders) outsiders_.erase(outsiders_.begin());
     return Look(now);
   }
   if (!proofs_.emplace(proof.id, proof).second) return Look(now);
@@ -353,6 +356,7 @@ void Membership::OnProof(const Proof& proof, Duration now) {
 
 void Membership::OnJoin(const Seat& seat, Duration now) {
   if (over_ || roster().generation == 0 || seat.id == self_.id || proofs_.contains(seat.id)) return;
+  if (outsiders_.contains(seat.id)) return;
   if (roster().Has(seat.id)) {  // it has missed that
     MembershipMessage commit = Message(Kind::kCommit);
     commit.generation = roster().generation;

@@ -116,6 +116,9 @@ class Membership {
   Testimony testimony_;
   std::set<MemberId> suspects_, leaving_;  // of this roster
   std::map<MemberId, Proof> proofs_;
+  // Of who belonged to no roster that this member knows. It may be let in all the same, by what was asked or proposed before.
+  static constexpr std::size_t kMostOutsiders = 1024;
+  std::map<MemberId, Proof> outsiders_;
   std::map<MemberId, Seat> joiners_;
   std::set<MemberId> contacts_;
   std::optional<Proposal> proposal_;

@@ -374,6 +374,15 @@ TEST(Membership, WhoIsLetInAfterItHasEndedIsLeftOutAgainAtOnce) {
   }
 }
 
+TEST(Membership, WhoHasEndedIsNotLetInWhenItsWishIsHeardLater) {
+  Membership one({}, {.id = 1}, {.generation = 1, .seats = {{.id = 1}, {.id = 2}}}, 0s);
+  one.OnProof({.id = 3, .how = "killed by signal 9"}, 1ms);
+  one.OnJoin({.id = 3}, 2ms);
+  EXPECT_FALSE(one.changing());
+  one.OnJoin({.id = 4}, 3ms);
+  EXPECT_TRUE(one.changing());
+}
+
 // What the dead had accepted counts: a proof without that could decide a generation twice.
 TEST(Membership, ADecisionOfTheDeadStands) {
   const Roster first{.generation = 1, .seats = {{.id = 1}, {.id = 2}, {.id = 3}}};
