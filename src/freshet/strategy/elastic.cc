@@ -81,8 +81,7 @@ Result<void> Elastic::MakeInner() {
   collectives_ = std::make_unique<fabric::Collectives>(group_.fabric(), options_.how);
   StrategyOptions options = options_.strategy;
   options.undo = options.uneven = true;
-  inner_ = TRY(Synchronous::Make(options, {*collectives_, learner_.model, learner_.parameters, learner_.optimizer,
-                                           learner_.memory, learner_.clock, learner_.trace, learner_.at}));
+  inner_ = TRY(Synchronous::Make(options, World()));
   if (!carried_.empty()) TRY(inner_->Load(TRY(data::TensorFile::Parse(carried_, "what a worker remembers"))));
   inner_->SetShow(show_);
   slow_for_.clear();
@@ -97,24 +96,6 @@ void Elastic::Ask(bool stop, bool save) {
   ask_save_ = save;
   inner_->Ask(stop, save);
   inner_->AskAdmission(group_.change_wanted());
-}
-
-void Elastic::SetProgress(double progress) {
-  progress_ = progress;
-  if (inner_ != nullptr) inner_->SetProgress(progress);
-}
-
-StepTimes Elastic::times() const {
-  StepTimes times = before_;
-  if (inner_ != nullptr) times.Add(inner_->times());
-  return times;
-}
-
-// Nobody can be without what this meeting began with.
-void Elastic::Met() {
-  ++met_;
-  met_at_ = learner_.clock.Now();
-  kept_ = {};
 }
 
 Result<bool> Elastic::StepDry() {
@@ -178,11 +159,6 @@ double Elastic::LossOf(const data::Batch& mine, std::span<float> scores) const {
   return learner_.model.LossOf(learner_.parameters, mine, workspace, scores);
 }
 
-void Elastic::SetShow(Show show) {
-  show_ = std::move(show);
-  if (inner_ != nullptr) inner_->SetShow(show_);
-}
-
 Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Batch& mine, std::span<float> scores) {
   double loss = 0;
   own_part_ = inner_->computed();
@@ -191,14 +167,16 @@ Result<std::optional<double>> Elastic::Recover(const Error& why, const data::Bat
   everyone_dry_ = false;
   gives_ = !own_part_;  // the step was taken back
   // What others have done is in place of what this one would have: of its rows it then knows only the loss.
-  const auto regrouped = Regroup(why, Admits::kWhenTooFew, [&] { loss = LossOf(mine, scores); });
+  before_replaced_ = [&] { loss = LossOf(mine, scores); };
+  const auto regrouped = Regroup(why, Admits::kWhenTooFew);
+  before_replaced_ = {};
   gives_ = false;
   bool done = TRY(regrouped);
   if (options_.strategy.lossy) {
     while (!done) {
       const auto salvaged = Salvage(mine.rows);
       if (salvaged.ok()) break;
-      done = TRY(Regroup(salvaged.error(), Admits::kNobody, {}));
+      done = TRY(Regroup(salvaged.error(), Admits::kNobody));
     }
     const std::optional<double> own = std::exchange(own_part_, std::nullopt);
     rows_made_ = last_.rows;
@@ -264,12 +242,12 @@ Result<void> Elastic::Admit() {
     if (met.ok()) {
       last_.updated = last_.sums = 0;
       Met();
-    } else if (const auto regrouped = Regroup(met.error(), Admits::kNobody, {}); !regrouped.ok()) {
+    } else if (const auto regrouped = Regroup(met.error(), Admits::kNobody); !regrouped.ok()) {
       done = regrouped.error();
     }
   }
   if (done.ok() && still()) {
-    const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, Admits::kAll, {});
+    const auto regrouped = Regroup({Code::kPeerLost, "somebody wants in"}, Admits::kAll);
     if (!regrouped.ok() && mine)
       done = Error{Code::kPeerLost, Str("left out by the others: more than ", options_.evict_factor,
                                         " times slower than they are, for ", options_.evict_seconds, " s")};
@@ -281,20 +259,6 @@ Result<void> Elastic::Admit() {
   return done;
 }
 
-Result<std::string> Elastic::Take() {
-  TRY(group_.Begin());
-  while (true) {
-    TRY(MakeInner());
-    const auto level = Level({});
-    if (level.ok() && met_ == 0)
-      return Error{Code::kPeerLost, "the group changed before it could hand anything over; start this worker again"};
-    if (level.ok()) return std::exchange(kept_, {});
-    if (!OfMembers(level.error())) return level.error();
-    EndInner(false);
-    TRY(group_.Regroup(met_, 0, Admits::kNobody));
-  }
-}
-
 Result<void> Elastic::Together(const std::function<Result<void>(fabric::Collectives&)>& meeting) {
   while (true) {
     const Result<void> met = meeting(*collectives_);
@@ -302,7 +266,7 @@ Result<void> Elastic::Together(const std::function<Result<void>(fabric::Collecti
       Met();
       return {};
     }
-    if (TRY(Regroup(met.error(), Admits::kNobody, {}))) return {};
+    if (TRY(Regroup(met.error(), Admits::kNobody))) return {};
   }
 }
 
@@ -335,27 +299,13 @@ Result<void> Elastic::Settle() {
   });
 }
 
-Result<bool> Elastic::Regroup(const Error& why, Admits admits, const std::function<void()>& before) {
-  if (!OfMembers(why)) return why;
-  const std::uint64_t met = met_;
-  for (bool in_order = admits == Admits::kAll;; in_order = false) {
-    const fabric::Roster last = group_.roster();
-    EndInner(in_order);
-    TRY(At("regroup.begin"));
-    TRY(group_.Regroup(met_, 0, admits, in_order, left_out_));
-    ++losses_;
-    TRY(At("regroup.decided"));
-    TRY(MakeInner());
-    TRY(Inherit(last));
-    const auto level = Level(before);
-    TRY(At("regroup.levelled"));
-    Tell(last, level.ok() && met_ == met && admits != Admits::kAll);
-    if (level.ok()) return met_ != met;
-    if (!OfMembers(level.error())) return level.error();
-  }
+Result<void> Elastic::Unite(const fabric::Roster* before) {
+  TRY(MakeInner());
+  if (before != nullptr) TRY(Inherit(*before));
+  return Level();
 }
 
-Result<void> Elastic::Level(const std::function<void()>& before) {
+Result<void> Elastic::Level() {
   const fabric::Roster roster = group_.roster();
   const auto ahead = std::max_element(roster.seats.begin(), roster.seats.end(),
                                       [](const auto& a, const auto& b) { return a.step < b.step; });
@@ -363,7 +313,7 @@ Result<void> Elastic::Level(const std::function<void()>& before) {
   const auto any = [&](auto&& is) { return std::any_of(roster.seats.begin(), roster.seats.end(), is); };
   const bool behind = met_ != 0 && met_ < ahead->step;
   if (any([&](const fabric::Seat& seat) { return seat.step != 0 && seat.step != ahead->step; }))
-    TRY(ShareOutcome(from, ahead->step, behind, before));
+    TRY(ShareOutcome(from, ahead->step, behind));
   if (any([](const fabric::Seat& seat) { return seat.step == 0; })) {
     TRY(HandOver(from));
     if (!kept_.empty()) met_ = ahead->step;
@@ -421,7 +371,7 @@ Result<void> Elastic::AdoptState(std::string_view bytes) {
 
 // From one who is ahead, at that meeting, to those who are not: by one, or by several steps where slow ones are not waited
 // for.
-Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind, const std::function<void()>& before) {
+Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind) {
   Outcome outcome = last_;
   TRY(collectives_->Broadcast(std::as_writable_bytes(std::span(&outcome, 1)), from));
   std::vector<double> sums = sums_;
@@ -439,7 +389,7 @@ Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind, con
   TRY(At("regroup.shared"));
   if (!behind) return {};
   if (outcome.updated != 0) {
-    if (before) before();
+    if (before_replaced_) before_replaced_();
     TRY(AdoptState(state));
     if (!inner.empty())
       TRY(inner_->LoadShared(TRY(data::TensorFile::Parse(std::move(inner), "what all workers remember"))));
@@ -482,19 +432,6 @@ Result<void> Elastic::HandOver(int from) {
     TRY(inner_->LoadShared(TRY(data::TensorFile::Parse(given.substr(behind + 1, inner), "what all workers remember"))));
   kept_ = given.substr(behind + 1 + inner);
   return {};
-}
-
-void Elastic::Tell(const fabric::Roster& before, bool repeated) {
-  const auto now = learner_.clock.Now();
-  GroupChange change = GroupChange::Since(before, group_, left_out_);
-  change.step = learner_.optimizer.step();
-  change.repeated = repeated;
-  change.seconds = base::Seconds(now - met_at_);
-  history_.Add(change, left_out_ && !group_.roster().Has(*left_out_));
-  if (learner_.trace != nullptr)
-    learner_.trace->Add("membership", base::Trace::kTraining, met_at_, now,
-                        {.step = change.step, .note = change.ToText()});
-  if (options_.changed) options_.changed(change);
 }
 
 }  // namespace freshet::strategy

@@ -77,17 +77,9 @@ bool Estate::HasShards() const {
   return std::any_of(holdings.begin(), holdings.end(), [](const auto& each) { return each.second.shard != nullptr; });
 }
 
-void Estate::Keep(const data::Batch& piece) {
-  data::Rows& rows = passed.emplace_back();
-  rows.width = piece.sparse() ? 0 : piece.width;
-  rows.ClearRows();
-  for (std::size_t r = 0; r < piece.rows; ++r) rows.AppendRow(piece, r);
-}
-
 void Estate::Forget(std::size_t shard, std::uint64_t complete) {
   complete_[shard] = std::max(complete_[shard], complete);
-  const std::uint64_t all = *std::min_element(complete_.begin(), complete_.end());
-  while (!passed.empty() && clock() - passed.size() < all) passed.pop_front();
+  ForgetBefore(*std::min_element(complete_.begin(), complete_.end()));
 }
 
 }  // namespace freshet::strategy::server

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "data/rows.h"
 #include "fabric/codecs/codec.h"
+#include "strategy/passage.h"
 #include "strategy/server/copy.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/shard.h"
@@ -22,7 +22,7 @@ namespace freshet::strategy::server {
 // they have them, and rows that somebody may have to learn from instead of another.
 //
 // Threads: one, but for the shards, which are the server's to guard.
-struct Estate {
+struct Estate : Passage {
   Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
          optimize::Gradient own_gradient, fabric::Codec* codec, int own_rank, int size, bool keeps);
   Estate(const Estate&) = delete;
@@ -53,7 +53,6 @@ struct Estate {
   void MeetAt(std::uint64_t clock);
   // Of all workers, when each has made so many updates: what they need not make again.
   void Forget(std::size_t shard, std::uint64_t complete);
-  void Keep(const data::Batch& piece);
 
   const bool keeps;
   const int number;            // of this member, as a worker
@@ -69,13 +68,7 @@ struct Estate {
   std::map<int, Share> shares;      // by worker
   std::map<int, Holding> holdings;  // by shard
 
-  std::uint64_t first_step = 0;   // of the optimizer, at clock 0
-  bool in_piece = false;          // in the midst of one
-  double own_loss = 0;            // of this member's rows of it, or of the last
-  std::uint64_t base = 0;         // the clock at which all met
-  std::deque<data::Rows> passed;  // pieces; those before clock() that may be needed again
-  std::uint64_t pieces = 0;       // that this member has come past
-  std::uint64_t clock() const { return base + pieces; }
+  std::uint64_t first_step = 0;  // of the optimizer, at clock 0
 
  private:
   const bool may_run_ahead_;

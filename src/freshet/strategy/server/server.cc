@@ -241,10 +241,7 @@ Result<void> Server::CatchUp() {
     for (const auto& [worker, share] : estate_.shares)
       if (share.clock < estate_.clock() && (behind < 0 || share.clock < estate_.shares[behind].clock)) behind = worker;
     if (behind < 0) return {};
-    const std::uint64_t missing = estate_.clock() - estate_.shares[behind].clock;
-    CHECK(missing <= estate_.passed.size());
-    const data::Batch piece = estate_.passed[estate_.passed.size() - missing].batch();
-    TRY(WorkForAnother(behind, piece));
+    TRY(WorkForAnother(behind, estate_.Again(estate_.shares[behind].clock)));
   }
 }
 
