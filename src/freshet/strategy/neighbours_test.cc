@@ -34,5 +34,22 @@ TEST(Neighbours, OfWhatIsNoGraphAreRefused) {
             "neighbours: there is no way from rank 0 to rank 2, so that they could never learn from each other");
 }
 
+TEST(Neighbours, OfAGraphWhoseVertexIsGoneTheOthersKeepTheirs) {
+  const auto ring = NeighboursOf("ring", {0, 2, 5}).value();
+  EXPECT_EQ(ring.lists, (Lists{{1, 2}, {0, 2}, {0, 1}}));
+  const auto square = NeighboursOf("0-1,1-2,2-3,3-0", {0, 2, 3}).value();
+  EXPECT_EQ(square.lists, (Lists{{2}, {2}, {0, 1}}));
+  EXPECT_TRUE(square.added.empty());
+}
+
+TEST(Neighbours, PiecesOfAGraphThatFellApartAreConnected) {
+  const auto star = NeighboursOf("3-0,3-1,3-2", {0, 1, 2}).value();
+  EXPECT_EQ(star.lists, (Lists{{1, 2}, {0}, {0}}));
+  EXPECT_EQ(star.added, (std::vector<std::pair<int, int>>{{0, 1}, {0, 2}}));
+  const auto beyond = NeighboursOf("0-1", {0, 1, 2}).value();  // one has come that the graph does not know
+  EXPECT_EQ(beyond.lists, (Lists{{1, 2}, {0}, {0}}));
+  EXPECT_FALSE(NeighboursOf("0:1", {0, 1}).ok());
+}
+
 }  // namespace
 }  // namespace freshet::strategy
