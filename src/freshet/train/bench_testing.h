@@ -37,6 +37,7 @@ struct Plan {
   std::function<strategy::StrategyPtr(const strategy::Learner&)> own_strategy;  // or one that is made here
   bool clock_runs = false;          // by a second with every look, so that progress is told after every update
   std::function<void()> computing;  // called before every gradient
+  std::function<void(const data::Batch& rows)> learning = {};  // likewise
   std::function<strategy::server::Panel*(int rank)> panel;  // of a worker of a parameter server
   bool scale_target = true;
   std::uint64_t parts = 0;  // of the input, each of which has one reader at a time; 0: workers are not made so
@@ -137,7 +138,10 @@ class Bench {
     if (description.dense) config.features = description.features;
     if (config.loss == "softmax") config.classes = description.labels.names.size();
     const auto made = TRY(model::Model::Make(config));
-    const strategy::Watched watched(*made, [&](const data::Batch&) { plan.computing(); });
+    const strategy::Watched watched(*made, [&](const data::Batch& batch) {
+      if (plan.learning) plan.learning(batch);
+      plan.computing();
+    });
     const model::Model* const model = plan.computing ? static_cast<const model::Model*>(&watched) : made.get();
     if (plan.scale_target && model->WantsScaledLabels()) description.target = TRY(data::EstimateTarget(*source));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));

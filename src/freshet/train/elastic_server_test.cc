@@ -8,7 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using fabric::sim::Fault;
-using Kind = Fault::Kind;
 
 class ElasticServers : public ElasticTraining {
  protected:
@@ -113,44 +112,25 @@ TEST_F(ElasticServers, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
   const std::vector<std::string> modes = {"bsp", "ssp:2", "bap", "asp:0.01"};
   std::map<std::string, Ended> calm;
   for (const std::string& mode : modes) calm[mode] = TrainBy(mode, "", 5)[0];
-  const std::vector<Kind> kinds = {Kind::kCrash,     Kind::kPowerOff, Kind::kPause,
-                                   Kind::kPartition, Kind::kSlow,     Kind::kDisconnect};
   const std::uint64_t first = NumberIn("FRESHET_SEED", 1);
   const std::uint64_t seeds = NumberIn("FRESHET_SEEDS", std::getenv("FRESHET_SEED") != nullptr ? 1 : 200);
   std::uint64_t finished = 0, changed = 0, came = 0;
-  std::map<std::string, std::uint64_t> injected;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     base::Random random(seed, "elastic servers");
     const std::string& mode = modes[seed % 4];
     const int size = 3 + static_cast<int>(random.Below(6));
     plan_.strategy.synchrony = mode;
     plan_.strategy.replicas = seed % 3 == 0 ? 3 : 2;
-    std::vector<Fault> faults;
-    std::string plan;
-    for (std::uint64_t f = 0; f <= seed % 3; ++f) {
-      Fault fault = fabric::sim::DrawFault(kinds, seed * 10 + f, size, calm[mode].at);
-      if (f > 0 && random.Below(2) == 0)  // while they recover
-        fault.at = faults.back().at + std::chrono::microseconds(random.Below(20'000));
-      if (fault.kind == Kind::kPartition && fault.lasts == Fault::kForEver) fault.lasts = 100ms;
-      const bool again = fault.kind == Kind::kCrash && random.Below(2) == 0;
-      if (again) fault.lasts = 20ms + std::chrono::milliseconds(random.Below(30));
-      plan += fault.ToText() + "; ";
-      ++injected[again ? "crash and restart" : std::string(Split(fault.ToText(), ' ')[0])];
-      faults.push_back(std::move(fault));
-    }
-    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", plan, "to see it again: FRESHET_SEED=", seed,
+    const Drawn drawn = DrawFaults(seed, seed % 3 + 1, size, calm[mode].at, 20ms, random);
+    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", drawn.text, "to see it again: FRESHET_SEED=", seed,
                      " train_test --gtest_filter='ElasticServers.Whatever*'"));
-    const auto ends = Train(size, seed, faults);
-    base::Clock::Duration quiet = calm[mode].at;
-    for (const Fault& fault : faults)
-      quiet = std::max(quiet, fault.at + (fault.lasts == Fault::kForEver ? 0ms : fault.lasts));
+    const auto ends = Train(size, seed, drawn.faults);
     const Ended* one = nullptr;
     for (const Ended& end : ends) {
       if (!end.ran) continue;
-      EXPECT_LE(end.at, quiet + 10s);
+      EXPECT_LE(end.at, drawn.quiet + 10s);
       if (!end.outcome.ok()) {
-        const bool draft = end.outcome.error->text.find(".draft") != std::string::npos;
-        EXPECT_TRUE(end.outcome.code() == Code::kPeerLost || draft) << end.outcome.error->text;
+        EXPECT_TRUE(LeftOut(end)) << end.outcome.error->text;
         continue;
       }
       if (one == nullptr) one = &end;
@@ -164,10 +144,7 @@ TEST_F(ElasticServers, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     Forget();
     if (HasFailure()) return;
   }
-  std::string told;
-  for (const auto& [kind, count] : injected) told += Str(told.empty() ? "" : ", ", count, " × ", kind);
-  std::printf("%llu of %llu finished; %s\n", static_cast<unsigned long long>(finished),
-              static_cast<unsigned long long>(seeds), told.c_str());
+  ShowFaults(finished, seeds);
   if (seeds >= 100) {
     EXPECT_GT(finished, seeds * 7 / 10);
     EXPECT_GT(changed, seeds / 2);

@@ -37,6 +37,10 @@ class ElasticTraining : public testing::Test {
     base::Clock::Duration wait{0};  // of too few
     base::Clock::Duration heartbeat = std::chrono::milliseconds(5);
     std::function<base::Clock::Duration(int rank)> computes = {};  // how long a gradient takes; null: a millisecond
+    // What a member begins with, of who is there from the beginning; null: what the model says.
+    std::function<void(World::Member& member, optimize::Parameters& parameters)> begins = {};
+    // Told what each learns from.
+    std::function<void(World::Member& member, const data::Batch& rows)> learns = {};
     // Told where each member is: in its steps, in a change of the group, in what it says about the next (vote.promised,
     // vote.accepted, vote.committed).
     std::function<void(World::Member& member, std::string_view place)> at = {};
@@ -99,11 +103,13 @@ class ElasticTraining : public testing::Test {
       end.came = comes;
       strategy::ElasticStrategy* elastic = nullptr;
       Plan plan = plan_;
+      if (run.learns) plan.learning = [&](const data::Batch& rows) { run.learns(member, rows); };
       plan.computing = [&] { member.Compute(run.computes ? run.computes(member.rank()) : 1ms); };
       std::unique_ptr<fabric::Fabric> alone;
       std::optional<fabric::Collectives> collectives;
       strategy::Strategy* working = nullptr;
       plan.own_strategy = [&](strategy::Learner learner) {
+        if (run.begins && !comes) run.begins(member, learner.parameters);
         if (run.panel) learner.panel = run.panel(member.rank());
         if (run.plain) {
           strategy::StrategyOptions options = plan.strategy;
@@ -150,6 +156,46 @@ class ElasticTraining : public testing::Test {
     });
     return ends;
   }
+  // Faults of a world, some of them while members recover from another. Half of those who crash are started again.
+  struct Drawn {
+    std::vector<Fault> faults;
+    std::string text;
+    base::Clock::Duration quiet{0};  // from when on nothing happens any more
+  };
+  Drawn DrawFaults(std::uint64_t seed, std::uint64_t many, int size, base::Clock::Duration undisturbed,
+                   base::Clock::Duration close, base::Random& random) {
+    using namespace std::chrono_literals;
+    using Kind = Fault::Kind;
+    const std::vector<Kind> kinds = {Kind::kCrash,     Kind::kPowerOff, Kind::kPause,
+                                     Kind::kPartition, Kind::kSlow,     Kind::kDisconnect};
+    Drawn drawn{.faults = {}, .text = {}, .quiet = undisturbed};
+    for (std::uint64_t f = 0; f < many; ++f) {
+      Fault fault = fabric::sim::DrawFault(kinds, seed * 10 + f, size, undisturbed);
+      if (f > 0 && random.Below(2) == 0)
+        fault.at = drawn.faults.back().at +
+                   std::chrono::microseconds(random.Below(static_cast<std::uint64_t>(close / 1us)));
+      if (fault.kind == Kind::kPartition && fault.lasts == Fault::kForEver) fault.lasts = 100ms;
+      const bool again = fault.kind == Kind::kCrash && random.Below(2) == 0;
+      if (again) fault.lasts = 20ms + std::chrono::milliseconds(random.Below(30));
+      drawn.text += fault.ToText() + "; ";
+      drawn.quiet = std::max(drawn.quiet, fault.at + (fault.lasts == Fault::kForEver ? 0ms : fault.lasts));
+      ++injected_[again ? "crash and restart" : std::string(Split(fault.ToText(), ' ')[0])];
+      drawn.faults.push_back(std::move(fault));
+    }
+    return drawn;
+  }
+  // What was drawn so far.
+  void ShowFaults(std::uint64_t finished, std::uint64_t worlds) const {
+    std::string told;
+    for (const auto& [kind, count] : injected_) told += Str(told.empty() ? "" : ", ", count, " × ", kind);
+    std::printf("%llu of %llu finished; %s\n", static_cast<unsigned long long>(finished),
+                static_cast<unsigned long long>(worlds), told.c_str());
+  }
+  // Who ended otherwise was done without. Drafts of checkpoints have the numbers of processes, and here all are one: who was
+  // left out while it wrote may find its draft gone.
+  static bool LeftOut(const Ended& end) {
+    return end.outcome.code() == Code::kPeerLost || end.outcome.error->text.find(".draft") != std::string::npos;
+  }
   void Forget() {
     for (const std::string& name : bench_.scratch.Names())
       if (name.starts_with("run.ckpt")) ASSERT_TRUE(bench_.files.Remove(bench_.scratch / name).ok());
@@ -166,6 +212,7 @@ class ElasticTraining : public testing::Test {
 
   Bench bench_;
   Plan plan_;
+  std::map<std::string, std::uint64_t> injected_;
 };
 
 }  // namespace freshet::train

@@ -355,12 +355,9 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
   plan_.parts = 16;
   const auto by_parts = Train(5, 1, {});
   Forget();
-  const std::vector<Kind> kinds = {Kind::kCrash,     Kind::kPowerOff, Kind::kPause,
-                                   Kind::kPartition, Kind::kSlow,     Kind::kDisconnect};
   const std::uint64_t first = NumberIn("FRESHET_SEED", 1);
   const std::uint64_t seeds = NumberIn("FRESHET_SEEDS", std::getenv("FRESHET_SEED") != nullptr ? 1 : 500);
   std::uint64_t finished = 0, changed = 0, came = 0;
-  std::map<std::string, std::uint64_t> injected;
   const std::vector<std::uint64_t> found = {16099};  // that showed something once
   for (std::uint64_t i = 0; i < seeds + found.size(); ++i) {
     const std::uint64_t seed = i < seeds ? first + i : found[i - seeds];
@@ -368,36 +365,17 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     const int size = 3 + static_cast<int>(random.Below(seed % 3 == 0 ? 14 : 4));
     plan_.strategy.exact = seed % 4 == 0;
     plan_.parts = seed % 4 == 1 ? 16 : 0;
-    std::vector<Fault> faults;
-    std::string plan;
-    for (std::uint64_t f = 0; f <= seed % 4; ++f) {
-      Fault fault = fabric::sim::DrawFault(kinds, seed * 10 + f, size, undisturbed[0].at);
-      if (f > 0 && random.Below(2) == 0)  // while they recover
-        fault.at = faults.back().at + std::chrono::microseconds(random.Below(40'000));
-      if (fault.kind == Kind::kPartition && fault.lasts == Fault::kForEver) fault.lasts = 100ms;
-      // Half of those who crash are started again.
-      const bool again = fault.kind == Kind::kCrash && random.Below(2) == 0;
-      if (again) fault.lasts = 20ms + std::chrono::milliseconds(random.Below(30));
-      plan += fault.ToText() + "; ";
-      ++injected[again ? "crash and restart" : std::string(Split(fault.ToText(), ' ')[0])];
-      faults.push_back(std::move(fault));
-    }
-    SCOPED_TRACE(Str("seed ", seed, ", ", size, " members, ", plan, "to see it again: FRESHET_SEED=", seed,
+    const Drawn drawn = DrawFaults(seed, seed % 4 + 1, size, undisturbed[0].at, 40ms, random);
+    SCOPED_TRACE(Str("seed ", seed, ", ", size, " members, ", drawn.text, "to see it again: FRESHET_SEED=", seed,
                      " train_test --gtest_filter='ElasticTraining.Whatever*'"));
-    const auto ends = Train(size, seed, faults);
-    base::Clock::Duration quiet = undisturbed[0].at;
-    for (const Fault& fault : faults)
-      quiet = std::max(quiet, fault.at + (fault.lasts == Fault::kForEver ? 0ms : fault.lasts));
+    const auto ends = Train(size, seed, drawn.faults);
     const auto& calm = (plan_.strategy.exact ? exact : plan_.parts > 0 ? by_parts : undisturbed)[0].outcome;
     const BenchOutcome* one = nullptr;
     for (const Ended& end : ends) {
       if (!end.ran) continue;
-      EXPECT_LE(end.at, quiet + 10s);
+      EXPECT_LE(end.at, drawn.quiet + 10s);
       if (!end.outcome.ok()) {
-        // Drafts of checkpoints have the numbers of processes, and here all are one: who was left out while it wrote may
-        // find its draft gone.
-        const bool draft = end.outcome.error->text.find(".draft") != std::string::npos;
-        EXPECT_TRUE(end.outcome.code() == Code::kPeerLost || draft) << end.outcome.error->text;
+        EXPECT_TRUE(LeftOut(end)) << end.outcome.error->text;
         continue;
       }
       if (one == nullptr) one = &end.outcome;
@@ -411,10 +389,7 @@ TEST_F(ElasticTraining, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     Forget();
     if (HasFailure()) return;
   }
-  std::string told;
-  for (const auto& [kind, count] : injected) told += Str(told.empty() ? "" : ", ", count, " × ", kind);
-  std::printf("%llu of %llu finished; %s\n", static_cast<unsigned long long>(finished),
-              static_cast<unsigned long long>(seeds + found.size()), told.c_str());
+  ShowFaults(finished, seeds + found.size());
   if (seeds >= 100) {
     EXPECT_GT(finished, seeds * 7 / 10);
     EXPECT_GT(changed, seeds / 2);
