@@ -1,6 +1,7 @@
 #include "strategy/elastic_strategy.h"
 
 #include "strategy/elastic.h"
+#include "strategy/elastic_gossip.h"
 #include "strategy/server/elastic_server.h"
 
 namespace freshet::strategy {
@@ -9,6 +10,8 @@ Result<std::unique_ptr<ElasticStrategy>> ElasticStrategy::Make(ElasticOptions op
                                                                const Learner& learner) {
   if (options.strategy.kind == "server")
     return std::unique_ptr<ElasticStrategy>(TRY(server::ElasticServer::Make(std::move(options), group, learner)));
+  if (options.strategy.kind == "gossip")
+    return std::unique_ptr<ElasticStrategy>(TRY(ElasticGossip::Make(std::move(options), group, learner)));
   return std::unique_ptr<ElasticStrategy>(TRY(Elastic::Make(std::move(options), group, learner)));
 }
 

@@ -40,6 +40,7 @@ std::string GroupChange::ToText() const {
     mark = "; ";
   }
   if (gone.empty() && came.empty()) text += " the same once more";
+  if (!note.empty()) text += Str("; ", note);
   return Str(text, "; step ", step, repeated ? " repeated; " : "; ", Fixed(seconds, 2), " s");
 }
 

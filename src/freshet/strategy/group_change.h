@@ -20,7 +20,8 @@ struct GroupChange {
   std::uint64_t step = 0;  // the optimizer's
   bool first = false;      // this member has rank 0 now
   bool repeated = false;   // this member was in its midst
-  double seconds = 0;      // since it last met the others
+  double seconds = 0;      // since it last met the others, or made a step by itself
+  std::string note = {};   // what else has changed with it; "" for nothing
 
   // Who is gone and who has come since then. One may have been left out for being slow.
   static GroupChange Since(const fabric::Roster& before, const fabric::ElasticGroup& group,

@@ -54,6 +54,7 @@ void StepTimes::Add(const StepTimes& other) {
        {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense})
     this->*part += other.*part;
   for (std::size_t i = 0; i < stale.size(); ++i) stale[i] += other.stale[i];
+  if (other.apart > 0) apart = other.apart;  // they met later
 }
 
 std::vector<std::string> Strategy::Kinds() {

@@ -3,6 +3,7 @@
 #include "base/option.h"
 #include "base/version.h"
 #include "data/cache.h"
+#include "strategy/neighbours.h"
 #include "train/job_parts.h"
 
 namespace freshet::train {
@@ -27,7 +28,7 @@ std::string LineOf(std::string_view name, const std::string& settings) {
 // What workers that come and go cannot do, beside what all cannot.
 Result<void> CheckElastic(const Job& job) {
   const Together& together = job.together;
-  TRY(together.ElasticBounds());
+  const Together::Bounds bounds = TRY(together.ElasticBounds());
   const auto refuse = [](std::string_view option, std::string_view why) {
     return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
   };
@@ -35,16 +36,22 @@ Result<void> CheckElastic(const Job& job) {
   if (job.learning.optimizer == "lbfgs")
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
-  if (together.strategy.kind == "gossip")
-    return refuse("strategy", "gossip, which ends with the first loss; use allreduce, average, groups or server");
-  if (together.strategy.kind == "server") {
-    if (together.strategy.servers > 0) return refuse("servers", "each worker is a server, too; leave it out");
+  const std::string& kind = together.strategy.kind;
+  if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
       return refuse("split",
-                    Str(together.split, ", and ", Option("strategy"), " server; use ", Option("split"), " rows"));
+                    Str(together.split, ", and ", Option("strategy"), " ", kind, "; use ", Option("split"), " rows"));
     if (together.evict > 0)
-      return refuse("evict", Str("and ", Option("strategy"), " server; who is slow is not waited for with ",
-                                 Option("synchrony"), " ssp:3, asp:0.01 or bap"));
+      return refuse("evict", kind == "gossip" ? Str("and ", Option("strategy"), " gossip, where nobody is waited for")
+                                              : Str("and ", Option("strategy"),
+                                                    " server; who is slow is not waited for with ", Option("synchrony"),
+                                                    " ssp:3, asp:0.01 or bap"));
+  }
+  if (kind == "server" && together.strategy.servers > 0)
+    return refuse("servers", "each worker is a server, too; leave it out");
+  if (kind == "gossip") {
+    if (together.strategy.lossy) return refuse("lossy", "and gossip, which does again only what nobody had heard of");
+    TRY(strategy::Neighbours(together.strategy.neighbours, bounds.most));  // a graph is of all that there may be
   }
   if (together.own()) return refuse("split", "own: nobody else has the rows of who is lost");
   if (!together.Whole() && together.strategy.exact)

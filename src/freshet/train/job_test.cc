@@ -158,6 +158,22 @@ TEST_F(JobTest, LbfgsByWorkersRefusesWhatItsStepsCannotBeMadeWith) {
   });
 }
 
+TEST_F(JobTest, GossipOfWorkersThatComeAndGoRefusesWhatItCannotKeep) {
+  const auto refused = [&](const std::string& why, const std::function<void(Together&)>& change) {
+    Job job = job_;
+    job.together.elastic = "1:3";
+    job.together.strategy.kind = "gossip";
+    change(job.together);
+    const std::string text = Refused(job);
+    EXPECT_TRUE(text.starts_with(why)) << text << "\ninstead of\n" << why;
+  };
+  refused("elastic does not go with lossy: ", [](Together& how) { how.strategy.lossy = true; });
+  refused("elastic does not go with evict: ", [](Together& how) { how.evict = 3; });
+  refused("elastic does not go with split: bytes", [](Together& how) { how.split = "bytes"; });
+  refused("neighbours: there is no way from rank 0 to rank 2",
+          [](Together& how) { how.strategy.neighbours = "0-1"; });
+}
+
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {
   job_.together.workers = 2;
   EXPECT_EQ(MustRun(job_).job.together.strategy.kind, "average");

@@ -16,6 +16,7 @@ struct Way {
   bool exact = false;
   std::uint64_t parts = 0;  // of the input, which each reads some of
   std::string synchrony = "bsp";
+  std::string gossip = "pairs";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -29,7 +30,10 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"bulkServer", "server", Algorithm::kRing, false, 0, "bsp"},
                                 {"staleServer", "server", Algorithm::kRing, false, 0, "ssp:2"},
                                 {"approximateServer", "server", Algorithm::kRing, false, 0, "asp:0.01"},
-                                {"barrierlessServer", "server", Algorithm::kRing, false, 0, "bap"}};
+                                {"barrierlessServer", "server", Algorithm::kRing, false, 0, "bap"},
+                                {"pairs", "gossip", Algorithm::kRing, false, 0, "bsp", "pairs"},
+                                {"pushSum", "gossip", Algorithm::kRing, false, 0, "bsp", "push-sum"},
+                                {"walk", "gossip", Algorithm::kRing, false, 0, "bsp", "walk"}};
 
 class KillPoints : public ElasticTraining, public testing::WithParamInterface<Way> {
  protected:
@@ -42,6 +46,8 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
     plan_.strategy.every = 3;
     plan_.strategy.synchrony = GetParam().synchrony;
     plan_.strategy.replicas = 3;  // two are lost at a time
+    plan_.strategy.gossip = GetParam().gossip;
+    if (GetParam().strategy == "gossip") plan_.train.batch = 16;  // single rows would take no time
     plan_.strategy.block_momentum = GetParam().strategy == "average" ? 0.5 : 0;
     run_.size = kMembers;
     run_.algorithm = GetParam().algorithm;

@@ -67,6 +67,7 @@ struct Way {
   std::string name, strategy;
   Algorithm algorithm = Algorithm::kRing;
   std::string synchrony = "bsp";
+  std::string gossip = "pairs";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -76,7 +77,10 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"groups", "groups"},
                                 {"bulkServer", "server", Algorithm::kRing, "bsp"},
                                 {"staleServer", "server", Algorithm::kRing, "ssp:2"},
-                                {"barrierlessServer", "server", Algorithm::kRing, "bap"}};
+                                {"barrierlessServer", "server", Algorithm::kRing, "bap"},
+                                {"pairs", "gossip", Algorithm::kRing, "bsp", "pairs"},
+                                {"pushSum", "gossip", Algorithm::kRing, "bsp", "push-sum"},
+                                {"walk", "gossip", Algorithm::kRing, "bsp", "walk"}};
 
 class KillPointsOfThreads : public testing::TestWithParam<Way> {
  protected:
@@ -95,6 +99,7 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
     plan_.strategy.every = 3;
     plan_.strategy.synchrony = GetParam().synchrony;
     plan_.strategy.replicas = 3;  // two are lost at a time
+    plan_.strategy.gossip = GetParam().gossip;
   }
 
   std::vector<BenchOutcome> Train(const std::vector<Kill>& kills) {

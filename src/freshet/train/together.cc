@@ -109,7 +109,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "gossip: two take their mean, or one gives half of its weight to another, or models walk about",
                {.value = "HOW", .choices = {"pairs", "push-sum", "walk"}});
   settings.Add("neighbours", &strategy.neighbours,
-               "gossip: whom a worker may write to: ring, random, exponential, or pairs of ranks as 0-1,1-2,2-0",
+               "gossip: whom a worker may write to: ring, random, exponential, or pairs of ranks as 0-1,1-2,2-0 (with "
+               "elastic of as many as there may be)",
                {.value = "GRAPH"});
   settings.Add(
       "replicas", &strategy.replicas,
