@@ -2,7 +2,7 @@
 """Elastic training with real processes: eight workers under freshet launch, mpirun and srun are killed and frozen at
 random moments, also while they recover and as they come back. Training has to end with the model that nothing would have
 disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job. Then
-the same with a parameter server in every synchrony, whose model has to be as good."""
+the same with a parameter server in every synchrony, and by gossip, whose model has to be as good."""
 import json
 import os
 import pathlib
@@ -20,6 +20,8 @@ from cluster import Verdicts, arguments, enter, last_line, run, scratch, sh
 
 WORKERS, ROWS, BATCH = 8, 24000, 48
 SYNCHRONIES = ["bsp", "ssp:3", "asp:0.01", "bap"]
+GOSSIPS = ["pairs", "push-sum", "walk"]
+GOSSIP_EPOCHS = 25  # while others make one
 CHANGE = re.compile(r"membership (\d+) → (\d+): (.*); ([0-9.]+) s$")
 
 
@@ -67,9 +69,9 @@ class Elastic:
     def loss(self, model):
         return self.must([self.program, "evaluate", "-i", model, "rows.csv", "--json"]).json()["log_loss"]
 
-    def train(self, name):
-        return ["train", "rows.csv", "--batch", BATCH, "--epochs", self.options.epochs, "--threads", 1, "--checkpoint",
-                name + ".ck", "--checkpoint-seconds", 1, "--json", "-o", name + ".model"]
+    def train(self, name, times=1):
+        return ["train", "rows.csv", "--batch", BATCH, "--epochs", times * self.options.epochs, "--threads", 1,
+                "--checkpoint", name + ".ck", "--checkpoint-seconds", 1, "--json", "-o", name + ".model"]
 
     def begin(self, name, command):
         """Starts a job and waits until it trains."""
@@ -113,7 +115,7 @@ class Elastic:
             return None
         return max(float(m[4]) for m in self.changes()[before:])
 
-    def moments(self, name, command, most_apart=1e-6):
+    def moments(self, name, command, most_apart=1e-6, times=1):
         job = self.begin(name, command)
         injected, stuck = {}, ""
         kinds = ["killed", "frozen", "killed while they recover", "killed as it comes back"]
@@ -133,19 +135,19 @@ class Elastic:
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
             code, stuck = job.wait(), stuck or "not done after 300 s"
-        reason = stuck or self.judge(name, code, most_apart)
+        reason = stuck or self.judge(name, code, most_apart, ROWS * times * self.options.epochs)
         if reason and self.options.show:
             print(self.err.read_text())
         told = ", ".join("%d %s" % (count, what) for what, count in injected.items())
         self.verdicts.check("%s, %d workers: %s" % (name, WORKERS, told), reason)
 
-    def judge(self, name, code, most_apart):
+    def judge(self, name, code, most_apart, wanted):
         if code != 0:
             return "exit code %d: %s" % (code, last_line(self.err.read_text()))
         text = self.out.read_text()
         rows = json.loads(text[text.index("{"):])["rows"]
-        if rows != ROWS * self.options.epochs:
-            return "%d rows were learned from, not %d" % (rows, ROWS * self.options.epochs)
+        if rows != wanted:
+            return "%d rows were learned from, not %d" % (rows, wanted)
         apart = abs(self.loss(name + ".model") - self.calm)
         if apart > most_apart:
             return "another model: its loss differs by %g" % apart
@@ -210,6 +212,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--servers-alone", action="store_true", help="parameter servers only, under freshet launch")
+    parser.add_argument("--gossip-alone", action="store_true", help="gossip only, under freshet launch")
     parser.add_argument("--show", action="store_true", help="show what failed runs print")
     options = parser.parse_args()
     program = enter(options)
@@ -217,12 +220,16 @@ def main():
         elastic = Elastic(program, directory, options)
         bounds = ["--elastic", "3:%d" % WORKERS]
         launch = [program, "launch", "-n", WORKERS] + bounds + ["--restarts", 1000, "--"]
-        if not options.servers_alone:
+        if not options.servers_alone and not options.gossip_alone:
             launchers(elastic, program, directory, launch, bounds)
-        for synchrony in SYNCHRONIES:  # two are killed at a time
+        for synchrony in SYNCHRONIES if not options.gossip_alone else []:  # two are killed at a time
             name = "server-" + synchrony.split(":")[0]
             elastic.moments(name, launch + elastic.train(name) + ["--strategy", "server", "--synchrony", synchrony,
                                                                   "--replicas", 3], most_apart=0.01 * elastic.calm)
+        for gossip in GOSSIPS if not options.servers_alone else []:
+            elastic.moments(gossip, launch + elastic.train(gossip, GOSSIP_EPOCHS) + ["--strategy", "gossip", "--gossip",
+                                                                                      gossip],
+                            most_apart=0.01 * elastic.calm, times=GOSSIP_EPOCHS)
         elastic.show_gaps()
     elastic.verdicts.end()
 
