@@ -170,8 +170,8 @@ void ElasticGossip::ShareOut(const std::vector<Report>& reports, const std::vect
 void ElasticGossip::Describe(GroupChange& change) {
   ElasticPace::Describe(change);
   for (const auto& [one, other] : neighbours_.added)
-    change.note +=
-        Str(change.note.empty() ? "the graph of neighbours fell apart, now connected by ranks " : ", ", one, "-", other);
+    change.note += Str(change.note.empty() ? "the graph of neighbours fell apart, now connected by ranks " : ", ", one,
+                       "-", other);
 }
 
 }  // namespace freshet::strategy

@@ -70,7 +70,7 @@ class ElasticStrategy : public Strategy {
   // What is left comes together again, in a generation that has just begun after that one (null: this member comes).
   virtual Result<void> Unite(const fabric::Roster* before) = 0;
   virtual void Describe(GroupChange& change) { (void)change; }  // what this strategy knows better
-  virtual void ForgetTaken() {}  // the group has changed while this member came into it
+  virtual void ForgetTaken() {}                                 // the group has changed while this member came into it
   // Nobody can be without what this meeting began with.
   virtual void Met();
 

@@ -40,11 +40,12 @@ Error Damaged() { return {Code::kCorrupt, "what another worker writes is damaged
 struct Gossip::Head {
   Kind kind = Kind::kOffer;
   std::uint8_t unused[7] = {};
-  double weight = 1;           // of a share
-  std::uint64_t updates = 0;   // that a visitor has seen
-  std::uint64_t exchange = 0;  // the how many-th of who asked; of an answer that was taken, too, which has nothing behind
-  std::uint64_t blocks = 0;    // of parameters
-  std::uint64_t heard = 0;     // shares
+  double weight = 1;          // of a share
+  std::uint64_t updates = 0;  // that a visitor has seen
+  std::uint64_t exchange =
+      0;                     // the how many-th of who asked; of an answer that was taken, too, which has nothing behind
+  std::uint64_t blocks = 0;  // of parameters
+  std::uint64_t heard = 0;   // shares
 };
 
 Result<std::unique_ptr<GossipWork>> GossipWork::Make(const StrategyOptions& options, const Learner& learner, int number,
@@ -58,8 +59,7 @@ Result<std::unique_ptr<GossipWork>> GossipWork::Make(const StrategyOptions& opti
                              TRY(learner.model.NewGradient(learner.memory)));
   const base::Random random =
       before != nullptr ? before->random : base::Random(options.seed, Str("gossip of ", number));
-  std::unique_ptr<GossipWork> work(
-      new GossipWork{{}, number, workers, keeps, std::move(local), random});
+  std::unique_ptr<GossipWork> work(new GossipWork{{}, number, workers, keeps, std::move(local), random});
   for (int worker = 0; worker < workers; ++worker) work->numbers.push_back(worker);
   work->shares = {number};
   work->heard.assign(static_cast<std::size_t>(workers), 0);
@@ -289,8 +289,7 @@ std::vector<std::byte> Gossip::Letter(Head head, const std::vector<float>& float
   if (head.kind == Kind::kAnswer)
     numbers = sizes_;
   else
-    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-      numbers.push_back(world_.parameters.Values(b).size());
+    for (std::size_t b = 0; b < world_.parameters.blocks(); ++b) numbers.push_back(world_.parameters.Values(b).size());
   head.blocks = numbers.size();
   if (work_.keeps) numbers.insert(numbers.end(), work_.heard.begin(), work_.heard.end());
   head.heard = numbers.size() - head.blocks;
@@ -329,8 +328,7 @@ Result<std::span<const float>> Gossip::FloatsOf(const Head& head, std::span<cons
   }
   if (bytes.size() - before != floats * sizeof(float)) return Damaged();
   for (std::size_t b = 0; b < sizes_.size(); ++b)
-    if (sizes_[b] / parameters.width(b) > parameters.rows(b))
-      TRY(parameters.Grow(b, sizes_[b] / parameters.width(b)));
+    if (sizes_[b] / parameters.width(b) > parameters.rows(b)) TRY(parameters.Grow(b, sizes_[b] / parameters.width(b)));
   TRY(world_.optimizer.Follow(parameters));
   return std::span(reinterpret_cast<const float*>(bytes.data() + before), floats);
 }
@@ -406,8 +404,8 @@ Result<std::unique_ptr<Gossip>> Gossip::Make(const StrategyOptions& options, con
   const fabric::Fabric& fabric = world.collectives.fabric();
   auto neighbours = TRY(Neighbours(options.neighbours, fabric.size()));
   auto work = TRY(GossipWork::Make(options, world.learner(), fabric.rank(), fabric.size(), false, nullptr));
-  auto gossip = std::make_unique<Gossip>(options, world, *work,
-                                         std::move(neighbours[static_cast<std::size_t>(fabric.rank())]));
+  auto gossip =
+      std::make_unique<Gossip>(options, world, *work, std::move(neighbours[static_cast<std::size_t>(fabric.rank())]));
   gossip->own_work_ = std::move(work);
   return gossip;
 }

@@ -112,7 +112,7 @@ class Gossip final : public OwnPace {
   Show show_;
   int visitors_ = 0;                                  // since the last step
   std::vector<std::uint64_t> sent_, came_, written_;  // letters, by rank
-  std::vector<std::uint64_t> sizes_, theirs_heard_;   // of the letter that is read: floats of each block; what was heard
+  std::vector<std::uint64_t> sizes_, theirs_heard_;  // of the letter that is read: floats of each block; what was heard
   std::vector<float> scores_of_others_;
 };
 

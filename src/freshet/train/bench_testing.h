@@ -38,7 +38,7 @@ struct Plan {
   bool clock_runs = false;          // by a second with every look, so that progress is told after every update
   std::function<void()> computing;  // called before every gradient
   std::function<void(const data::Batch& rows)> learning = {};  // likewise
-  std::function<strategy::server::Panel*(int rank)> panel;  // of a worker of a parameter server
+  std::function<strategy::server::Panel*(int rank)> panel;     // of a worker of a parameter server
   bool scale_target = true;
   std::uint64_t parts = 0;  // of the input, each of which has one reader at a time; 0: workers are not made so
 };

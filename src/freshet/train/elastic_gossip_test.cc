@@ -141,7 +141,8 @@ TEST_F(ElasticGossips, WhoComesBackIsGivenItsPartOfTheWork) {
       SCOPED_TRACE(Str(how.gossip, " ", how.neighbours, ", ", faults));
       const auto ends = TrainBy(how, After(faults));
       EXPECT_GE(Check(ends, calm), 3u);
-      EXPECT_TRUE(std::any_of(ends.begin(), ends.end(), [](const Ended& end) { return end.came && end.times.rows > 0; }));
+      EXPECT_TRUE(
+          std::any_of(ends.begin(), ends.end(), [](const Ended& end) { return end.came && end.times.rows > 0; }));
       if (HasFailure()) return;
     }
   }

@@ -122,8 +122,8 @@ TEST_F(ElasticServers, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     plan_.strategy.synchrony = mode;
     plan_.strategy.replicas = seed % 3 == 0 ? 3 : 2;
     const Drawn drawn = DrawFaults(seed, seed % 3 + 1, size, calm[mode].at, 20ms, random);
-    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", drawn.text, "to see it again: FRESHET_SEED=", seed,
-                     " train_test --gtest_filter='ElasticServers.Whatever*'"));
+    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", drawn.text,
+                     "to see it again: FRESHET_SEED=", seed, " train_test --gtest_filter='ElasticServers.Whatever*'"));
     const auto ends = Train(size, seed, drawn.faults);
     const Ended* one = nullptr;
     for (const Ended& end : ends) {

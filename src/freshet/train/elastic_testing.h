@@ -172,8 +172,8 @@ class ElasticTraining : public testing::Test {
     for (std::uint64_t f = 0; f < many; ++f) {
       Fault fault = fabric::sim::DrawFault(kinds, seed * 10 + f, size, undisturbed);
       if (f > 0 && random.Below(2) == 0)
-        fault.at = drawn.faults.back().at +
-                   std::chrono::microseconds(random.Below(static_cast<std::uint64_t>(close / 1us)));
+        fault.at =
+            drawn.faults.back().at + std::chrono::microseconds(random.Below(static_cast<std::uint64_t>(close / 1us)));
       if (fault.kind == Kind::kPartition && fault.lasts == Fault::kForEver) fault.lasts = 100ms;
       const bool again = fault.kind == Kind::kCrash && random.Below(2) == 0;
       if (again) fault.lasts = 20ms + std::chrono::milliseconds(random.Below(30));

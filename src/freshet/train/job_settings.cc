@@ -42,10 +42,10 @@ Result<void> CheckElastic(const Job& job) {
       return refuse("split",
                     Str(together.split, ", and ", Option("strategy"), " ", kind, "; use ", Option("split"), " rows"));
     if (together.evict > 0)
-      return refuse("evict", kind == "gossip" ? Str("and ", Option("strategy"), " gossip, where nobody is waited for")
-                                              : Str("and ", Option("strategy"),
-                                                    " server; who is slow is not waited for with ", Option("synchrony"),
-                                                    " ssp:3, asp:0.01 or bap"));
+      return refuse("evict", kind == "gossip"
+                                 ? Str("and ", Option("strategy"), " gossip, where nobody is waited for")
+                                 : Str("and ", Option("strategy"), " server; who is slow is not waited for with ",
+                                       Option("synchrony"), " ssp:3, asp:0.01 or bap"));
   }
   if (kind == "server" && together.strategy.servers > 0)
     return refuse("servers", "each worker is a server, too; leave it out");

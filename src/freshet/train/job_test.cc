@@ -170,8 +170,7 @@ TEST_F(JobTest, GossipOfWorkersThatComeAndGoRefusesWhatItCannotKeep) {
   refused("elastic does not go with lossy: ", [](Together& how) { how.strategy.lossy = true; });
   refused("elastic does not go with evict: ", [](Together& how) { how.evict = 3; });
   refused("elastic does not go with split: bytes", [](Together& how) { how.split = "bytes"; });
-  refused("neighbours: there is no way from rank 0 to rank 2",
-          [](Together& how) { how.strategy.neighbours = "0-1"; });
+  refused("neighbours: there is no way from rank 0 to rank 2", [](Together& how) { how.strategy.neighbours = "0-1"; });
 }
 
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {
