@@ -73,7 +73,7 @@ class ElasticPace : public ElasticStrategy {
   void Met() override;
   Result<void> MakeInner();
 
-  std::unique_ptr<OwnPace> inner_;
+  std::unique_ptr<OwnPace> inner_;  // works on its own threads, too: a kind ends it before the work that it has
   OwnPace::Stand stand_;
   std::uint64_t settled_clock_ = 0;
   bool share_out_wanted_ = false;  // since somebody was lost
