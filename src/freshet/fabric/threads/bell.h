@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -32,18 +34,29 @@ class alignas(64) Bell {
     if (sleepers_.load() != 0) Wake();
   }
 
-  // Until ready() or the timeout has passed; the last ready(). The clock is first read when the looking was in vain.
+  // Until ready() or the timeout has passed; the last ready(). The clock is first read when the looking was in vain. Who
+  // gives its core away and gets it back late is on a machine where strangers want it, too, and would wait as long each
+  // time: the next waits go without.
   template <class Ready>
   bool Await(const Ready& ready, Patience patience, const base::Clock& clock, base::Clock::Duration timeout) {
     for (int i = 0; i < patience.looks; ++i) {
       if (ready()) return true;
       Pause();
     }
-    for (int i = 0; i < patience.yields; ++i) {
-      if (ready()) return true;
-      Yield();
-    }
     const base::Clock::Duration start = clock.Now();
+    if (const int left = waits_without_.load(std::memory_order_relaxed); left > 0) {
+      waits_without_.store(left - 1, std::memory_order_relaxed);
+    } else {
+      base::Clock::Duration last = start;
+      for (int i = 0; i < patience.yields; ++i) {
+        if (ready()) return true;
+        Yield();
+        const base::Clock::Duration now = clock.Now();
+        if (now - std::exchange(last, now) < kLate) continue;
+        waits_without_.store(kWaitsWithout, std::memory_order_relaxed);
+        break;
+      }
+    }
     while (true) {
       const std::uint32_t seen = rings_.load();
       sleepers_.fetch_add(1);
@@ -56,6 +69,9 @@ class alignas(64) Bell {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kLate{1};  // strangers are given more at a time, those one works with need less
+  static constexpr int kWaitsWithout = 256;
+
   static void Pause();
   static void Yield();
   void Wake();
@@ -70,6 +86,7 @@ class alignas(64) Bell {
 
   std::atomic<std::uint32_t> rings_{0};
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<int> waits_without_{0};  // yielding; a guess, which no lock guards
   std::unique_ptr<OtherTime> other_time_;
 };
 
