@@ -69,8 +69,8 @@ class alignas(64) Bell {
   }
 
  private:
-  static constexpr std::chrono::milliseconds kLate{
-      1};  // strangers are given more at a time, those one works with need less
+  // Strangers are given more at a time, those one works with need less.
+  static constexpr std::chrono::milliseconds kLate{1};
   static constexpr int kWaitsWithout = 256;
 
   static void Pause();
