@@ -64,11 +64,16 @@ Result<void> Factorization::Prepare(Parameters& parameters, std::uint64_t users,
     if (rows <= before) return {};
     TRY(parameters.Grow(biases, rows));
     TRY(parameters.Grow(factors, rows));
-    StartFactors(parameters, factors, before, rows);
+    StartRows(parameters, factors, before, rows, before);
     return {};
   };
   TRY(grow(kUserBias, kUserFactors, users));
   return grow(kItemBias, kItemFactors, items);
+}
+
+void Factorization::StartRows(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                              std::uint64_t as) const {
+  if (b == kUserFactors || b == kItemFactors) StartFactors(parameters, b, first, last, as);
 }
 
 void Factorization::StartMean(Parameters& parameters, double mean, std::uint64_t count) const {

@@ -23,6 +23,8 @@ class Factorization final : public Model, public Ratings {
   Result<void> Prepare(optimize::Parameters& parameters, const data::Batch& batch) const override;
   // Makes room for so many users and items.
   Result<void> Prepare(optimize::Parameters& parameters, std::uint64_t users, std::uint64_t items) const;
+  void StartRows(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                 std::uint64_t as) const override;
   Result<void> MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const override {
     return Prepare(parameters, std::max(rows[kUserBias], rows[kUserFactors]),
                    std::max(rows[kItemBias], rows[kItemFactors]));

@@ -31,8 +31,13 @@ class FactorizationMachine final : public Model {
     if (end <= before) return {};
     TRY(parameters.Grow(kWeights, end));
     TRY(parameters.Grow(kFactors, end));
-    StartFactors(parameters, kFactors, before, end);
+    StartRows(parameters, kFactors, before, end, before);
     return {};
+  }
+
+  void StartRows(Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                 std::uint64_t as) const override {
+    if (b == kFactors) StartFactors(parameters, b, first, last, as);
   }
 
   void Predict(const Parameters& parameters, const Batch& batch, Workspace& workspace,

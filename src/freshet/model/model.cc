@@ -128,14 +128,14 @@ Result<optimize::Gradient> Model::NewGradient(optimize::Memory&, const optimize:
   return gradient;
 }
 
-void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first,
-                         std::uint64_t last) const {
+void Model::StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                         std::uint64_t as) const {
   const std::uint64_t width = parameters.width(b);
   const auto reach = static_cast<float>(config_.spread * std::sqrt(3.0 / static_cast<double>(width)));
   for (std::uint64_t row = first; row < last; ++row) {
     float* const out = parameters.Row(b, row);
     for (std::uint64_t j = 0; j < width; j += 4) {
-      const auto block = base::Philox(config_.seed, row, b << 32 | j);
+      const auto block = base::Philox(config_.seed, as + (row - first), b << 32 | j);
       for (std::uint64_t k = j; k < std::min(j + 4, width); ++k)
         out[k] = reach * (static_cast<float>(block[k - j]) * 0x1p-31f - 1.0f);
     }

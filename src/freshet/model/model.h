@@ -90,6 +90,12 @@ class Model {
   // The same for so many rows of each block, of which others have met some.
   virtual Result<void> MakeRoom(optimize::Parameters& parameters, std::span<const std::uint64_t> rows) const;
 
+  // Rows [first, last) of a block that grows, which are new, become what rows from `as` on of the whole start as.
+  virtual void StartRows(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                         std::uint64_t as) const {
+    (void)parameters, (void)b, (void)first, (void)last, (void)as;  // zero
+  }
+
   // Scores of every row, scores() floats each; Loss::Link turns them into predictions.
   virtual void Predict(const optimize::Parameters& parameters, const data::Batch& batch, Workspace& workspace,
                        std::span<float> out) const = 0;
@@ -139,8 +145,10 @@ class Model {
  protected:
   // Gives blocks that do not grow their starting values; called on new parameters, which are zero.
   virtual void Start(optimize::Parameters&) const {}
-  // Starting values of rows [first, last) of a block of factors: the same for a row whenever it is made.
-  void StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last) const;
+  // Starting values of rows [first, last) of a block of factors, as those from `as` on: the same for a row whenever it
+  // is made.
+  void StartFactors(optimize::Parameters& parameters, std::size_t b, std::uint64_t first, std::uint64_t last,
+                    std::uint64_t as) const;
 
   const ModelConfig config_;
   const Loss& loss_;
