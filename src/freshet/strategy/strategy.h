@@ -62,6 +62,8 @@ struct StrategyOptions {
   std::uint64_t push_every = 1;    // not bsp: steps whose gradients a worker pushes together
   int replicas = 2;                // members that have each shard, where losses are survived
   bool slower_when_stale = false;  // not bsp: an update counts the less, the more came before it since its worker read
+  bool large =
+      false;  // servers have memory for their rows only, workers for those of their batches (server/near_rows.h)
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.

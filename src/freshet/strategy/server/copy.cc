@@ -26,6 +26,7 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
       touched_(parameters.blocks()),
       sorted_(servers()),
       held_(parameters.blocks()) {
+  if (options.near != nullptr) settled_ = 0;
   if (!Dense()) return;
   for (std::size_t b = 0; b < parameters.blocks(); ++b)
     for (std::uint64_t first = 0; first < parameters.rows(b);) {
@@ -37,7 +38,9 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
 }
 
 // A stamp is one more than the worker's clock when it asked. It then asked for what is good for as long as it is used.
-bool Copy::Fresh(std::uint64_t stamp, std::uint64_t clock) const { return stamp + options_.fetch_every > clock + 1; }
+bool Copy::Fresh(std::uint64_t stamp, std::uint64_t clock) const {
+  return stamp > 0 && stamp + options_.fetch_every > clock + 1;
+}
 
 std::uint64_t Copy::Needs(std::uint64_t clock) const {
   return options_.synchrony.Needs(clock + options_.fetch_every - 1);
@@ -70,8 +73,7 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
   std::vector<Lists> wanted(servers(), Lists(parameters_.blocks()));
   for (std::size_t b = 0; b < touched_.size(); ++b)
     for (const std::uint32_t row : touched_[b].rows())
-      if (!Fresh(StampOf(b, row), clock))
-        wanted[static_cast<std::size_t>(placement_.ServerOf(b, row))][b].push_back(row);
+      if (!Fresh(StampOf(b, row), clock)) wanted[ServerOf(b, row)][b].push_back(row);
   Letters letters(servers());
   for (std::size_t s = 0; s < servers(); ++s) {
     PullHead head{.needs = Needs(clock), .request = requests_ + 1};
@@ -83,7 +85,7 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
       if (!wanted[s][b].empty())
         writer.Begin(
             {.block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = wanted[s][b].size()},
-            wanted[s][b]);
+            Far(b, wanted[s][b]));
     last_[s] = wanted[s];
     Remember(asked_[requests_] = {static_cast<int>(s), clock, std::move(wanted[s]), {}});
     letters[s] = writer.Take();
@@ -198,13 +200,29 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
 }
 
 void Copy::SetSynchrony(const Synchrony& synchrony, bool ahead) {
-  CHECK(asked_.empty());
-  for (const Held& each : held_) CHECK(each.rows.rows().empty());
+  CHECK(HoldsNothing());
   options_.synchrony = synchrony;
   options_.ahead = ahead;
 }
 
-void Copy::Settled(std::uint64_t clock) { settled_ = clock + 1; }
+void Copy::Settled(std::uint64_t clock) {
+  if (options_.near == nullptr)
+    settled_ = clock + 1;
+  else
+    for (auto& stamps : stamps_) stamps.clear();
+}
+
+bool Copy::HoldsNothing() const {
+  return asked_.empty() &&
+         std::all_of(held_.begin(), held_.end(), [](const Held& each) { return each.rows.rows().empty(); });
+}
+
+void Copy::ForgetNear() {
+  CHECK(HoldsNothing());
+  for (auto& stamps : stamps_) stamps.clear();
+  for (Lists& lists : last_)
+    for (auto& list : lists) list.clear();
+}
 
 Copy::Letters Copy::Push(PushHead head, std::span<const std::byte> digest, const Telling& telling) {
   encoding_.SetPlain(head.clock < options_.warm_start);
@@ -272,7 +290,7 @@ Copy::Letters Copy::PushDense(const PushHead& head, std::span<const std::byte> d
 
 void Copy::Sort(std::size_t b, std::span<const std::uint32_t> rows) {
   for (auto& list : sorted_) list.clear();
-  for (const std::uint32_t row : rows) sorted_[static_cast<std::size_t>(placement_.ServerOf(b, row))].push_back(row);
+  for (const std::uint32_t row : rows) sorted_[ServerOf(b, row)].push_back(row);
 }
 
 Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> digest, bool by_name) {
@@ -292,7 +310,7 @@ Copy::Letters Copy::PushRows(const PushHead& head, std::span<const std::byte> di
                           .form = same ? Parcel::Form::kSame : Parcel::Form::kRows,
                           .count = rows.size()};
       effort_.rows += rows.size() * (block.width() + 1) * sizeof(float);
-      float* out = encoding_.Begin(writers[s], parcel, rows);
+      float* out = encoding_.Begin(writers[s], parcel, Far(b, rows));
       for (const std::uint32_t row : rows) out = std::copy_n(block.Find(row), block.width(), out);
       saved_[s] += encoding_.End(writers[s]);
       ++heads[s].parcels;
@@ -310,7 +328,7 @@ Copy::Letters Copy::PushHollow(const PushHead& head, bool all, std::span<const s
 }
 
 bool Copy::Had(const std::vector<bool>& had, std::size_t b, std::uint32_t row) const {
-  return !had.empty() && had[static_cast<std::size_t>(placement_.ServerOf(b, row))];
+  return !had.empty() && had[ServerOf(b, row)];
 }
 
 void Copy::Hold(double weight, const std::vector<bool>& had) {
@@ -362,7 +380,7 @@ Copy::Letters Copy::PushHeld(PushHead head, bool all, std::span<const std::byte>
       const Parcel parcel{
           .block = static_cast<std::uint32_t>(b), .form = Parcel::Form::kRows, .count = sorted_[s].size()};
       effort_.rows += sorted_[s].size() * (width + 1) * sizeof(float);
-      float* out = encoding_.Begin(writers[s], parcel, sorted_[s]);
+      float* out = encoding_.Begin(writers[s], parcel, Far(b, sorted_[s]));
       for (const std::uint32_t row : sorted_[s]) {
         float* const values = held.values.data() + row * width;
         out = std::copy_n(values, width, out);

@@ -5,6 +5,7 @@
 
 #include "strategy/server/encoding.h"
 #include "strategy/server/letters.h"
+#include "strategy/server/near_rows.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/synchrony.h"
 #include "strategy/strategy.h"
@@ -28,7 +29,8 @@ class Copy {
     std::uint64_t push_every = 1;    // steps whose gradients travel together; of bsp 1
     fabric::Codec* codec = nullptr;  // in whose form gradients travel, from clock `warm_start` on; null: as they are
     std::uint64_t warm_start = 0;
-    bool ahead = false;  // what is asked for is not waited for
+    bool ahead = false;        // what is asked for is not waited for
+    NearRows* near = nullptr;  // whose parameters these are; null: they are the whole model's
   };
   using Letters = std::vector<std::vector<std::byte>>;  // by server; empty: none
   // How pushes are to be.
@@ -65,8 +67,11 @@ class Copy {
 
   // When nothing is asked for and nothing held back: it goes on in that one.
   void SetSynchrony(const Synchrony& synchrony, bool ahead);
-  // Everything is as new as can be at this clock.
+  // Everything is as new as can be at this clock; or, of near rows, to be asked for again.
   void Settled(std::uint64_t clock);
+  // Could numbers of near rows begin anew? Nothing is asked for, nor held back.
+  bool HoldsNothing() const;
+  void ForgetNear();
 
   // Bytes that letters to this server were the shorter for the codec.
   std::uint64_t saved(int server) const { return saved_[static_cast<std::size_t>(server)]; }
@@ -94,6 +99,15 @@ class Copy {
   Letters AskRows(const data::Batch& rows, std::uint64_t clock);
   bool Dense() const { return gradient_.buffer != nullptr; }
   bool Hollow() const { return parameters_.blocks() > 0 && base::IsHollow(parameters_.Row(0, 0)); }
+  std::uint32_t Far(std::size_t b, std::uint32_t row) const {
+    return options_.near == nullptr ? row : options_.near->Far(b, row);
+  }
+  std::span<const std::uint32_t> Far(std::size_t b, std::span<const std::uint32_t> rows) const {
+    return options_.near == nullptr ? rows : options_.near->Far(b, rows);
+  }
+  std::size_t ServerOf(std::size_t b, std::uint32_t row) const {
+    return static_cast<std::size_t>(placement_.ServerOf(b, Far(b, row)));
+  }
   bool Holds() const { return options_.push_every > 1 || options_.synchrony.kind == Synchrony::Kind::kApproximate; }
 
   // By server, the rows of a block that are to be told.
@@ -126,7 +140,7 @@ class Copy {
   std::vector<std::uint64_t> versions_;             // by server, of its last answer
   std::vector<std::vector<std::uint32_t>> stamps_;  // by block and row: how new; 0: as all settled
   std::vector<std::uint64_t> dense_stamps_;         // by server
-  std::uint64_t settled_ = 1;                       // the stamp of all that has none
+  std::uint64_t settled_ = 1;                       // the stamp of all that has none; 0: such rows are not here
   std::vector<std::vector<Parcel>> stretches_;      // by server, of dense blocks
   optimize::RowSets touched_;
   std::vector<std::vector<std::uint32_t>> sorted_;  // by server

@@ -49,6 +49,9 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
                                      " is for workers that all "
                                      "have all rows (",
                                      Option("split"), " rows)")};
+  if (options.strategy.large)
+    return Error{Code::kInvalid, Str(Option("large-model"), " does not go with ", Option("elastic"),
+                                     ": who comes is given the whole model; leave one out")};
   auto codec = options.strategy.codec == "none" ? nullptr : TRY(MakeCodec(options.strategy));
   if (codec != nullptr && codec->uses_residual())
     return Error{Code::kInvalid, Str(Option("codec"), " ", options.strategy.codec, " does not go with ",

@@ -17,19 +17,22 @@ std::vector<optimize::Block> Blocks(const optimize::Parameters& parameters) {
 }  // namespace
 
 Estate::Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
-               optimize::Gradient own_gradient, fabric::Codec* form, int own_rank, int size, bool keeps_all)
+               optimize::Gradient own_gradient, fabric::Codec* form, int own_rank, int size, bool keeps_all,
+               std::unique_ptr<NearRows> near_rows)
     : keeps(keeps_all),
       number(own_rank),
       workers(options.servers == 0 ? size : size - options.servers),
       shards(options.servers == 0 ? size : options.servers),
+      near(std::move(near_rows)),
       codec(form),
       gradient(std::move(own_gradient)),
-      ahead(synchrony.significance > 0 && learner.model.Supervised() && !keeps),
+      ahead(synchrony.significance > 0 && MayRunAhead(learner)),
       placement(Blocks(learner.parameters), shards,
                 {.range_rows = gradient.buffer == nullptr ? kRangeRows : 0, .alike = !learner.model.Supervised()}),
-      copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start, ahead}, learner.model,
-           learner.parameters, learner.optimizer.options().schedule.rate, placement, gradient),
-      may_run_ahead_(learner.model.Supervised() && !keeps),
+      copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start, ahead, near.get()},
+           learner.model, near == nullptr ? learner.parameters : near->parameters(),
+           learner.optimizer.options().schedule.rate, placement, gradient),
+      may_run_ahead_(MayRunAhead(learner)),
       complete_(static_cast<std::size_t>(shards), 0) {
   for (int worker = 0; worker < workers; ++worker) worker_at.push_back(worker);
   const int replicas = keeps ? std::min(options.replicas, size) : 1;
@@ -39,6 +42,10 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
     if (std::find(chain.begin(), chain.end(), own_rank) != chain.end()) holdings[shard] = {};
   }
   if (number < workers) shares[number].kept.resize(static_cast<std::size_t>(shards));
+}
+
+bool Estate::MayRunAhead(const Learner& learner) const {
+  return learner.model.Supervised() && !keeps && near == nullptr;
 }
 
 void Estate::SetSynchrony(const Synchrony& synchrony) {
@@ -65,7 +72,8 @@ Result<void> Estate::MakeShards(const StrategyOptions& options, const Learner& l
                                      .number = static_cast<std::uint16_t>(shard),
                                      .slower_when_stale = options.slower_when_stale,
                                      .codec = codec,
-                                     .heat = heat},
+                                     .heat = heat,
+                                     .large = near == nullptr ? nullptr : &placement},
                                     learner.model, learner.parameters, learner.optimizer, learner.memory));
     holding.shard->Return(base, std::vector<bool>(static_cast<std::size_t>(workers), false));
     holding.shard->SetAnswers(chains[static_cast<std::size_t>(shard)].front() == number);

@@ -24,7 +24,8 @@ namespace freshet::strategy::server {
 // Threads: one, but for the shards, which are the server's to guard.
 struct Estate : Passage {
   Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
-         optimize::Gradient own_gradient, fabric::Codec* codec, int own_rank, int size, bool keeps);
+         optimize::Gradient own_gradient, fabric::Codec* codec, int own_rank, int size, bool keeps,
+         std::unique_ptr<NearRows> near = nullptr);
   Estate(const Estate&) = delete;
   Estate& operator=(const Estate&) = delete;
 
@@ -60,7 +61,8 @@ struct Estate : Passage {
   std::vector<int> worker_at;  // rank, by worker
   std::vector<std::vector<int>> chains;  // ranks, by shard; the first one answers
 
-  fabric::Codec* const codec;  // in whose form gradients travel; null: as they are
+  const std::unique_ptr<NearRows> near;  // what a worker has of a large model; null: there is room for all of it
+  fabric::Codec* const codec;            // in whose form gradients travel; null: as they are
   optimize::Gradient gradient;
   bool ahead;  // answers are not waited for (Copy)
   Placement placement;
@@ -71,6 +73,8 @@ struct Estate : Passage {
   std::uint64_t first_step = 0;  // of the optimizer, at clock 0
 
  private:
+  bool MayRunAhead(const Learner& learner) const;
+
   const bool may_run_ahead_;
   std::vector<std::uint64_t> complete_;  // by shard
 };

@@ -18,8 +18,9 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
   auto gradient = TRY(world.model.NewGradient(world.memory));
   const fabric::Fabric& fabric = world.collectives.fabric();
   auto codec = options.codec == "none" ? nullptr : TRY(MakeCodec(options));
+  auto near = options.large ? TRY(NearRows::Make(world.model, world.memory)) : nullptr;
   auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
-                                         fabric.rank(), fabric.size(), false);
+                                         fabric.rank(), fabric.size(), false, std::move(near));
   estate->first_step = world.optimizer.step();
   auto server = std::make_unique<Server>(options, world, synchrony, *estate);
   server->own_codec_ = std::move(codec);
@@ -252,7 +253,7 @@ Result<double> Server::Gradient(const data::Batch& mine, std::span<float> scores
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
     TRY(model.Reserve(last - first, workspace_));
-    loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, estate_.gradient,
+    loss += model.LossAndGradient(Here(), mine.Slice(first, last), workspace_, estate_.gradient,
                                   scores.subspan(first * width, (last - first) * width));
   }
   return loss;
@@ -267,17 +268,18 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   TRY(At("step.begin"));
   const auto begun = world_.clock.Now();
   const std::vector<std::byte> digest = DigestOf(mine);
+  const data::Batch shown = TRY(Near(mine));
   if (estate_.ahead || !dense || copy.outstanding() == 0)
-    TRY(SendAll(Bundle(estate_.number, {copy.Ask(mine, share.clock)})));
+    TRY(SendAll(Bundle(estate_.number, {copy.Ask(shown, share.clock)})));
   TRY(estate_.ahead ? TakeAnswers([&] { return copy.AskedAt(share.clock) + StepsAhead() > share.clock; })
                     : AwaitAnswers());
   TRY(At("step.agreed"));
   const auto asked = world_.clock.Now();
-  if (own && model.observes(world_.parameters, world_.optimizer) == model::Model::Observes::kRows)
-    model.Observe(world_.parameters, piece, world_.optimizer);
+  if (own && model.observes(Here(), world_.optimizer) == model::Model::Observes::kRows)
+    model.Observe(Here(), piece, world_.optimizer);
   estate_.gradient.Clear();
   workspace_.step = estate_.first_step + share.clock;
-  const double loss = TRY(Gradient(mine, scores));
+  const double loss = TRY(Gradient(shown, scores));
   double weight = 0;
   for (std::size_t r = 0; r < mine.rows; ++r) weight += mine.weight(r);
   TRY(At("step.computed"));
@@ -313,6 +315,19 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   times_.compute += base::Seconds(computed - asked);
   times_.apply += base::Seconds(learned - told);
   return loss;
+}
+
+optimize::Parameters& Server::Here() const {
+  return estate_.near == nullptr ? world_.parameters : estate_.near->parameters();
+}
+
+Result<data::Batch> Server::Near(const data::Batch& rows) {
+  if (estate_.near == nullptr) return rows;
+  if (estate_.near->many() && estate_.copy.HoldsNothing()) {
+    estate_.near->Forget();
+    estate_.copy.ForgetNear();
+  }
+  return estate_.near->Show(rows);
 }
 
 std::uint64_t Server::StepsAhead() const {
@@ -353,7 +368,7 @@ PushHead Server::Head(std::uint64_t clock, double weight) const {
 std::vector<std::byte> Server::DigestOf(const data::Batch& mine) {
   digest_.width = mine.sparse() ? 0 : mine.width;
   digest_.ClearRows();
-  model::Digest(world_.model, world_.parameters, mine, world_.optimizer, digest_);
+  model::Digest(world_.model, Here(), mine, world_.optimizer, digest_);
   return digest_.size() == 0 ? std::vector<std::byte>() : PackRows(digest_);
 }
 
@@ -689,7 +704,7 @@ Result<Server::Agreement> Server::Agree() {
       if (holding.shard == nullptr) continue;
       mine[2] = std::max(mine[2], holding.shard->optimizer().step());
       for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-        mine[first + b] = std::max(mine[first + b], holding.shard->parameters().rows(b));
+        mine[first + b] = std::max(mine[first + b], holding.shard->rows(b));
     }
   }
   Agreement agreed;
@@ -717,8 +732,13 @@ Result<void> Server::ShareAll(const Agreement& agreed) {
       for (const bool state : {false, true}) KeepOwn(b, state);
   }
   for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-    for (optimize::Parameters* each : {&world_.parameters, &world_.optimizer.state()})
-      if (each->width(b) > 0 && each->rows(b) > 0) TRY(world_.collectives.AllReduce(each->Values(b)));
+    for (optimize::Parameters* each : {&world_.parameters, &world_.optimizer.state()}) {
+      if (each->width(b) == 0) continue;
+      const std::span<float> all = each->Values(b);
+      const std::size_t most = estate_.near == nullptr ? all.size() : kPiece;  // what a sum may take beside it
+      for (std::size_t first = 0; first < all.size(); first += most)
+        TRY(world_.collectives.AllReduce(all.subspan(first, std::min(most, all.size() - first))));
+    }
   world_.optimizer.SetStep(agreed.step);
   return {};
 }
@@ -733,9 +753,7 @@ void Server::KeepOwn(std::size_t b, bool state) {
     if (held != estate_.holdings.end()) {
       // Where nobody has pushed anything, there is no shard yet, and all have the same.
       if (const Shard* const shard = held->second.shard.get(); shard != nullptr) {
-        const optimize::Parameters& own = state ? shard->optimizer().state() : shard->parameters();
-        const std::uint64_t last = std::min(stretch.last, own.rows(b));
-        if (last > first) std::copy_n(own.Row(b, first), (last - first) * width, values);
+        shard->CopyRows(state ? Shard::What::kState : Shard::What::kParameters, b, first, stretch.last, values);
       }
     } else {
       std::fill_n(values, (stretch.last - first) * width, 0.0f);
@@ -756,7 +774,24 @@ Result<void> Server::Check(const StrategyOptions& options, const World& world) {
   if (options.codec == "power") return not_with(Str(Option("codec"), " power, which is a way to make a sum"));
   if (options.factors) return not_with(Option("layer-factors"));
   if (!world.model.Supervised() && !options.whole) return not_with("clusters of rows that not all workers have");
+  if (options.large) TRY(CheckLarge(options, world));
   return CheckSynchrony(options, synchrony);
+}
+
+Result<void> Server::CheckLarge(const StrategyOptions& options, const World& world) {
+  bool grows = false;
+  for (std::size_t b = 0; b < world.parameters.blocks(); ++b) {
+    const optimize::Block block = world.parameters.block(b);
+    grows = grows || block.most_rows > block.rows;
+  }
+  if (!grows || !world.model.Supervised())
+    return Error{Code::kInvalid, Str(Option("large-model"),
+                                     " is for models that have parameters for each feature, user or "
+                                     "item that rows name, of which a step needs a few; this one needs all of them")};
+  if (options.codec != "none" && TRY(MakeCodec(options))->uses_residual())
+    return Error{Code::kInvalid, Str(Option("codec"), " ", options.codec, " does not go with ", Option("large-model"),
+                                     ": what it holds back would take as much memory as the model; use fp16 or bf16")};
+  return {};
 }
 
 Result<void> Server::CheckSynchrony(const StrategyOptions& options, const Synchrony& synchrony) {

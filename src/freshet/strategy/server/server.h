@@ -87,10 +87,13 @@ class Server final : public OwnPace {
   void EpochEnded() override;
 
  private:
+  static Result<void> CheckLarge(const StrategyOptions& options, const World& world);
+
   static constexpr std::string_view kTickets = "server.tickets";
   static constexpr std::size_t kMostOnTheirWay = 4;  // letters to each server
   static constexpr std::size_t kAtOnce = 4;          // that come in, so that one is on its way while another is added
   static constexpr std::uint64_t kMostAhead = 64;    // steps
+  static constexpr std::size_t kPiece = 1 << 18;     // floats of a large model that all get at once
   static constexpr std::size_t kMostKept = 8;        // pushes to one server before it is asked whether it has them
   struct Sent {
     std::vector<std::byte> bytes;
@@ -123,6 +126,9 @@ class Server final : public OwnPace {
   void SetProgress(double progress) override { progress_ = progress; }
   std::vector<std::byte> DigestOf(const data::Batch& mine);
   Result<double> Gradient(const data::Batch& mine, std::span<float> scores);
+  // The parameters that this worker computes with, and rows by the numbers that theirs have there.
+  optimize::Parameters& Here() const;
+  Result<data::Batch> Near(const data::Batch& rows);
 
   void KeepPushes(Estate::Share& share, std::uint64_t clock, const Copy::Letters& letters) const;
   Copy::Letters AskAboutKept(const Estate::Share& share);

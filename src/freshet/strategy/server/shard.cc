@@ -14,13 +14,15 @@ Result<std::unique_ptr<Shard>> Shard::Make(const Options& options, const model::
                                            optimize::Memory& memory) {
   const bool hollow = start.blocks() > 0 && base::IsHollow(start.Row(0, 0));
   auto parameters = TRY(model.NewParameters(memory));
-  if (!hollow) parameters.CopyFrom(start);
+  if (!hollow && options.large == nullptr) parameters.CopyFrom(start);
   auto own = TRY(optimize::Optimizer::Make(optimizer.options(), memory));
   TRY(own->Follow(parameters));
-  if (!hollow) own->state().CopyFrom(optimizer.state());
+  if (!hollow && options.large == nullptr) own->state().CopyFrom(optimizer.state());
   own->SetStep(optimizer.step());
   auto gradient = TRY(model.NewGradient(memory));
-  return std::unique_ptr<Shard>(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
+  std::unique_ptr<Shard> shard(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
+  if (options.large != nullptr) TRY(shard->TakeOwn(start, optimizer.state(), *options.large));
+  return shard;
 }
 
 Shard::Shard(const Options& options, const model::Model& model, optimize::Parameters parameters,
@@ -275,6 +277,73 @@ Result<void> Shard::Take(std::string_view given, Placement& placement, int shard
   return {};
 }
 
+Result<void> Shard::TakeOwn(const optimize::Parameters& start, const optimize::Parameters& state,
+                            Placement& placement) {
+  std::vector<optimize::Block> blocks;
+  for (std::size_t b = 0; b < start.blocks(); ++b) blocks.push_back(parameters_.block(b));
+  own_rows_.emplace(blocks, options_.heat.range_rows);
+  Result<void> taken;
+  EachOwnStretch(start, placement, options_.number, [&](std::size_t b, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t row = first; row < last && taken.ok(); ++row) {
+      std::optional<std::uint64_t> place = own_rows_->Find(b, row);
+      if (!place) {
+        const auto added = AddPlaces(b, row);
+        if (!added.ok()) taken = added.error();
+        if (!added.ok()) return;
+        place = own_rows_->Find(b, row);
+      }
+      std::copy_n(start.Row(b, row), start.width(b), parameters_.Row(b, *place));
+      if (state.width(b) > 0) std::copy_n(state.Row(b, row), state.width(b), optimizer_->state().Row(b, *place));
+    }
+  });
+  for (std::size_t b = 0; b < start.blocks(); ++b) own_rows_->Name(b, start.rows(b));
+  return taken;
+}
+
+Result<std::uint64_t> Shard::AddPlaces(std::size_t b, std::uint64_t row) {
+  if (!own_rows_->MayHave(b, row)) return Reader::Damaged();
+  const std::uint64_t ranges = own_rows_->RangeRows(b), first = own_rows_->Add(b, row);
+  TRY(parameters_.Grow(b, first + ranges));
+  TRY(optimizer_->Follow(parameters_));
+  model_.StartRows(parameters_, b, first, first + ranges, row / ranges * ranges);
+  return first + row % ranges;
+}
+
+Result<std::span<const std::uint32_t>> Shard::Places(std::size_t b, std::span<const std::uint32_t> rows) {
+  const std::uint64_t end = std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1;
+  if (!own_rows_ || !own_rows_->packs(b)) {
+    TRY(MakeRoom(b, end));
+    return rows;
+  }
+  own_rows_->Name(b, end);
+  places_.clear();
+  for (const std::uint32_t row : rows) {
+    const std::optional<std::uint64_t> place = own_rows_->Find(b, row);
+    places_.push_back(static_cast<std::uint32_t>(place ? *place : TRY(AddPlaces(b, row))));
+  }
+  return std::span<const std::uint32_t>(places_);
+}
+
+void Shard::NameByPlace(data::Rows& sizes) const {
+  constexpr std::size_t kFeatures = 0;  // the block that has a row for each
+  std::size_t kept = 0;
+  for (std::size_t e = 0; e < sizes.indices.size(); ++e)
+    if (const auto place = own_rows_->Find(kFeatures, sizes.indices[e])) {
+      sizes.indices[kept] = static_cast<std::uint32_t>(*place);
+      sizes.values[kept++] = sizes.values[e];
+    }
+  sizes.offsets[1] = static_cast<std::uint32_t>(kept);
+}
+
+void Shard::CopyRows(What what, std::size_t b, std::uint64_t first, std::uint64_t last, float* to) const {
+  const optimize::Parameters& all = what == What::kState ? std::as_const(*optimizer_).state() : parameters_;
+  const std::uint64_t width = all.width(b);
+  for (std::uint64_t row = first; row < last; ++row, to += width) {
+    const std::optional<std::uint64_t> place = own_rows_ ? own_rows_->Find(b, row) : row;
+    if (place && *place < all.rows(b)) std::copy_n(all.Row(b, *place), width, to);
+  }
+}
+
 Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
   Reader reader(pull.letter);
   const auto head = TRY(reader.Take<PullHead>());
@@ -303,10 +372,10 @@ Result<Shard::Answer> Shard::Read(const Pull& pull, base::Clock::Duration now) {
     }
     const auto rows = TRY(RowsOf(parcel, reader, nullptr));
     if (rows.empty()) continue;
-    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     effort_.rows += BytesOf(parcel.block, rows.size());
     float* out = writer.Floats(rows.size() * width);
-    for (const std::uint32_t row : rows) out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
+    for (const std::uint32_t row : TRY(Places(parcel.block, rows)))
+      out = std::copy_n(parameters_.Row(parcel.block, row), width, out);
     heat_.Rows(Heat::Way::kPulled, parcel.block, rows, rows.size() * width * sizeof(float));
   }
   answer.hollow = writer.hollow();
@@ -359,14 +428,14 @@ Result<void> Shard::AddParcel(Reader& reader, const Lists* asked) {
   if (parcel.form == Parcel::Form::kStretch) return Reader::Damaged();
   const auto rows = TRY(RowsOf(parcel, reader, asked));
   if (rows.empty()) return {};
-  TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
+  const auto places = TRY(Places(parcel.block, rows));
   const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
   heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
   effort_.rows += BytesOf(parcel.block, rows.size());
   optimize::BlockGradient& block = gradient_.blocks[parcel.block];
   const std::uint64_t width = block.width();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    float* const sum = block.Touch(rows[i]);
+    float* const sum = block.Touch(places[i]);
     for (std::uint64_t k = 0; k < width; ++k) sum[k] += values[i * width + k];
   }
   return {};
@@ -418,8 +487,12 @@ Result<void> Shard::Look(std::span<const std::byte> digest) {
   if (digest.empty()) return {};
   TRY(UnpackRows(digest, seen_));
   if (seen_.size() == 0) return {};
-  TRY(model_.Prepare(parameters_, seen_.batch()));
-  TRY(optimizer_->Follow(parameters_));
+  if (own_rows_) {
+    if (model_.observes(parameters_, *optimizer_) == model::Model::Observes::kSizes) NameByPlace(seen_);
+  } else {
+    TRY(model_.Prepare(parameters_, seen_.batch()));
+    TRY(optimizer_->Follow(parameters_));
+  }
   model_.Observe(parameters_, seen_.batch(), *optimizer_);
   return {};
 }
@@ -443,10 +516,9 @@ Result<void> Shard::ApplyAtOnce(std::span<const std::byte> letter, const Lists* 
     const auto rows = TRY(RowsOf(parcel, reader, asked));
     if (rows.empty()) continue;
     const auto [values, bytes] = TRY(ValuesOf(parcel, rows.size(), reader));
-    TRY(MakeRoom(parcel.block, std::uint64_t{*std::max_element(rows.begin(), rows.end())} + 1));
     heat_.Rows(Heat::Way::kPushed, parcel.block, rows, bytes);
     effort_.rows += BytesOf(parcel.block, rows.size());
-    ApplyRows(parcel.block, rows, values, factor);
+    ApplyRows(parcel.block, TRY(Places(parcel.block, rows)), values, factor);
   }
   if (head.parcels > 0) EndUpdate();
   return {};

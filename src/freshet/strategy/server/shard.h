@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "strategy/server/heat.h"
 #include "strategy/server/letters.h"
+#include "strategy/server/own_rows.h"
 #include "strategy/server/placement.h"
 #include "strategy/server/synchrony.h"
 
@@ -25,7 +26,8 @@ using Staleness = std::array<std::uint64_t, 64>;
 // in simulated worlds and in tests that try every order.
 //
 // Only the rows that it is asked for, or is brought gradients of, are its own. It begins with a copy of all there are, so that it
-// takes as much memory as the whole model did then; rows that are met later take some where they lie.
+// takes as much memory as the whole model did then; rows that are met later take some where they lie. Of a large model it
+// has a place only for its own (OwnRows).
 //
 // Threads:   one at a time. Ownership: borrows model and codec, which outlive it; parameters and optimizer are its own.
 // Failure:   kCorrupt for a letter that cannot be one of this model; it is then of no use any more.
@@ -41,6 +43,7 @@ class Shard {
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
     const fabric::Codec* codec = nullptr;  // in whose form gradients may come; null: as they are
     Heat::Options heat{};                  // how what is pulled and pushed is counted
+    Placement* large = nullptr;            // who has which rows, where it is to have only its own; used by Make alone
   };
   struct Answer {
     int to = 0;
@@ -75,6 +78,11 @@ class Shard {
   void Return(std::uint64_t clock, const std::vector<bool>& away);
   const optimize::Parameters& parameters() const { return parameters_; }
   const optimize::Optimizer& optimizer() const { return *optimizer_; }
+  // Rows of a block, as the whole model counts them, as far as it knows.
+  std::uint64_t rows(std::size_t b) const { return own_rows_ ? own_rows_->rows(b) : parameters_.rows(b); }
+  // Rows [first, last) of a block, or what the optimizer remembers of them; those that have no place stay as they are.
+  enum class What { kParameters, kState };
+  void CopyRows(What what, std::size_t b, std::uint64_t first, std::uint64_t last, float* to) const;
 
   Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
 
@@ -103,6 +111,12 @@ class Shard {
 
   Shard(const Options& options, const model::Model& model, optimize::Parameters parameters,
         std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
+  Result<void> TakeOwn(const optimize::Parameters& start, const optimize::Parameters& state, Placement& placement);
+  // Where these rows are, which get a place if they have none. Good until the next call.
+  Result<std::span<const std::uint32_t>> Places(std::size_t b, std::span<const std::uint32_t> rows);
+  Result<std::uint64_t> AddPlaces(std::size_t b, std::uint64_t row);
+  // The row of sizes by places, without features that have none.
+  void NameByPlace(data::Rows& sizes) const;
 
   Result<Answers> OnPush(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
   Result<Answers> OnPull(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
@@ -150,6 +164,8 @@ class Shard {
   optimize::Parameters parameters_;
   std::unique_ptr<optimize::Optimizer> optimizer_;
   model::Workspace workspace_;
+  std::optional<OwnRows> own_rows_;  // of a large model
+  std::vector<std::uint32_t> places_;
   bool answers_ = true;
 
   std::vector<Standing> workers_;
