@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "base/writable.h"
+#include "optimize/scratch_memory.h"
 #include "train/agreement.h"
 #include "train/evaluate.h"
 #include "train/job_parts.h"
@@ -130,8 +131,9 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   if (own) job.input.options.others = members;
   Start start{.job = job, .around = around, .workers = workers};
   std::optional<model::TrainedModel> earlier;
+  if (job.together.strategy.large) start.scratch = std::make_shared<optimize::ScratchMemory>(job.scratch);
   if (!job.from.empty()) {
-    earlier = TRY(model::LoadModel(env.files, job.from, memory));
+    earlier = TRY(model::LoadModel(env.files, job.from, start.WholeIn(memory)));
     TRY(BeginWith(*earlier, start));
   }
   auto source = TRY(OpenAndSettle(env, start, around, members));
@@ -165,6 +167,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
                                             : WorkTogether(env, start, memory);
   if (trace != nullptr && trace->writes() && !worked.ok()) (void)trace->Write();  // as far as it went
   Outcome outcome = TRY(std::move(worked));
+  outcome.memory = start.scratch;
   if (members != nullptr) members->Part();
   if (trace != nullptr && trace->writes()) TRY(trace->Write());
   outcome.trace = std::move(trace);

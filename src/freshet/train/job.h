@@ -91,7 +91,9 @@ struct Around {
 
 // What a run has made. With several workers all have the same model.
 struct Outcome {
-  Job job;  // as it was run: with what was chosen in place of every "auto" and unset number
+  std::shared_ptr<optimize::Memory>
+      memory{};  // of a large model's parameters, which do not lie in Run's; outlives them
+  Job job;       // as it was run: with what was chosen in place of every "auto" and unset number
   model::TrainedModel trained;
   Report report;
   std::vector<WorkerReport> workers{};  // how each did; none when there was one alone

@@ -19,6 +19,10 @@ struct Start {
   bool whole = true;                             // do all workers read all rows?
   std::uint64_t batch = 1;                       // rows of an update, of all workers
   TrainTrace* trace = nullptr;
+  std::shared_ptr<optimize::Memory> scratch = nullptr;  // where all of a large model lies
+
+  // Of all parameters of a worker that has `own` memory.
+  optimize::Memory& WholeIn(optimize::Memory& own) const { return scratch == nullptr ? own : *scratch; }
 };
 
 // job_settle.cc: replaces every "auto" and unset number by what will be used.

@@ -105,6 +105,17 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
     return Error{Code::kInvalid,
                  Str("workers need files that each can open, and ", once, " can be read only once; with ",
                      Option("split"), " own each process has an input of its own")};
+  if (together.strategy.large) {
+    const auto refuse = [](std::string_view what) {
+      return Error{Code::kInvalid, Str(Option("large-model"), " ", what)};
+    };
+    if (together.strategy.kind != "server")
+      return refuse(Str("is for ", Option("strategy"), " server, not ", together.strategy.kind));
+    if (job.learning.optimizer == "lbfgs")
+      return refuse(Str("does not go with ", Option("optimizer"), " lbfgs, whose steps need all parameters"));
+    if (job.patience > 0)
+      return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
+  }
   if (together.Whole()) return {};
   if (together.strategy.kind == "server" && together.strategy.servers > 0)
     return Error{Code::kInvalid, Str(Option("servers"), " ", together.strategy.servers, " read no rows, and with ",

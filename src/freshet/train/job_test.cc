@@ -184,6 +184,54 @@ TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradie
   EXPECT_EQ(MustRun(accumulated).job.together.strategy.kind, "allreduce");
 }
 
+TEST_F(JobTest, WorkersWithoutMemoryForTheModelMakeTheSameOne) {
+  std::string rows;
+  for (int r = 0; r < 900; ++r)
+    rows += Str(r % 2, " ", r % 7 + 1, ":1 ", r % 2 * 10 + r % 5 + 20, ":0.5 ", 1000 + r * 37, ":0.25\n");
+  job_.input.paths = {world_.Write("rows.svm", rows)};
+  job_.learning.model = "fm";
+  job_.learning.factors = 4;
+  job_.together.workers = 3;
+  job_.together.strategy.kind = "server";
+  job_.batch = 24;
+  job_.epochs = 3;
+  job_.holdout = 0.1;
+  job_.scratch = world_.Path("");
+  for (const std::string synchrony : {"bsp", "ssp:0"}) {
+    job_.together.strategy.synchrony = synchrony;
+    job_.together.strategy.large = false;
+    const Outcome all = MustRun(job_);
+    job_.together.strategy.large = true;
+    const Outcome large = MustRun(job_);
+    EXPECT_EQ(Saved(all, "all.model"), Saved(large, "large.model"));
+    EXPECT_EQ(all.report.held_out->loss(), large.report.held_out->loss());
+  }
+  // And goes on from a checkpoint.
+  const std::string whole = Saved(MustRun(job_), "whole.model");
+  job_.checkpoint = world_.Path("large.ck");
+  std::atomic<bool> stop = false;
+  Around around;
+  around.stop = &stop;
+  around.progress = [&](const Progress& progress) { stop = progress.epoch == 1; };
+  const auto stopped = train::Run(world_.env(), memory_, job_, std::move(around));
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code, Code::kStopped) << stopped.error().text;
+  EXPECT_EQ(Saved(MustRun(job_), "resumed.model"), whole);
+}
+
+TEST_F(JobTest, AModelThatIsTooLargeForMemoryIsRefusedWhatNeedsAllOfIt) {
+  job_.together.workers = 2;
+  job_.together.strategy.large = true;
+  EXPECT_NE(Refused(job_).find("large-model is for strategy server, not allreduce"), std::string::npos)
+      << Refused(job_);
+  job_.together.strategy.kind = "server";
+  job_.patience = 2;
+  EXPECT_NE(Refused(job_).find("patience"), std::string::npos) << Refused(job_);
+  job_.patience = 0;
+  job_.learning.optimizer = "lbfgs";
+  EXPECT_NE(Refused(job_).find("lbfgs"), std::string::npos) << Refused(job_);
+}
+
 TEST_F(JobTest, WhatMakesNoSenseIsRefusedByTheNamesOfOptions) {
   Job job = job_;
   job.learning.factors = 0;

@@ -101,10 +101,11 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
   auto model = TRY(model::Model::Make(start.config));
   const model::Model& computing = start.around.dressed ? start.around.dressed(*model) : *model;
   if (worker.speaks) model::network::WarnOfSlowLayers(*model, env.log);
-  const auto optimizer = TRY(optimize::Optimizer::Make(job.learning.Optimizer(), worker.memory));
+  optimize::Memory& whole = start.WholeIn(worker.memory);
+  const auto optimizer = TRY(optimize::Optimizer::Make(job.learning.Optimizer(), whole));
   // Who exchanges parameters keeps nothing beside them.
   const bool together = collectives != nullptr || worker.group != nullptr;
-  auto parameters = TRY(model->NewParameters(worker.memory, together ? 0 : optimizer->slots()));
+  auto parameters = TRY(model->NewParameters(whole, together ? 0 : optimizer->slots()));
   if (start.earlier != nullptr) parameters.CopyFrom(start.earlier->parameters);
   if (surveyed) TRY(PrepareNames(description, *model, parameters));
   TRY(optimizer->Follow(parameters));

@@ -126,6 +126,10 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                {.value = "N", .least = 1});
   settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",
                {.value = "N", .least = 1});
+  settings.Add("large-model", &strategy.large,
+               Str("server: the model is larger than memory: servers keep their rows alone, workers those of their "
+                   "batches; all of it lies in files in ",
+                   Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
