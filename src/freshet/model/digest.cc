@@ -50,7 +50,10 @@ void AddSizes(const Batch& batch, data::Rows& out) {
 
 void Digest(const Model& model, const optimize::Parameters& parameters, const Batch& batch,
             const optimize::Optimizer& optimizer, data::Rows& out) {
-  const Model::Observes observes = model.observes(parameters, optimizer);
+  Digest(model.observes(parameters, optimizer), batch, out);
+}
+
+void Digest(Model::Observes observes, const Batch& batch, data::Rows& out) {
   if (observes == Model::Observes::kSizes && batch.rows > 0) AddSizes(batch, out);
   if (observes == Model::Observes::kRows)
     for (std::size_t r = 0; r < batch.rows; ++r) out.AppendRow(batch, r);

@@ -10,5 +10,7 @@ namespace freshet::model {
 // nothing where there is nothing to be learned by looking, or not any more.
 void Digest(const Model& model, const optimize::Parameters& parameters, const data::Batch& batch,
             const optimize::Optimizer& optimizer, data::Rows& out);
+// The same where it is known what Observe would take.
+void Digest(Model::Observes observes, const data::Batch& batch, data::Rows& out);
 
 }  // namespace freshet::model

@@ -25,16 +25,12 @@ class Backup final : public Synchronous {
     WillObserve();
     workspace_.threads = options.threads;
     const fabric::Tag tag = world.collectives.NextTag();
-    ready_tag_ = tag;
-    go_tag_ = tag + 1;
     sum_tag_ = tag + 2;
     for (const optimize::BlockGradient& block : gradient_.blocks) {
       widths_.push_back(block.memory().empty() ? block.width() : 0);
       dense_ += block.memory().size();
     }
-    if (rank() != 0) return;
-    desk_ = std::make_shared<ReadyDesk>(fabric_, options.backup, ready_tag_, go_tag_);
-    desk_->Open();
+    rounds_.emplace(fabric_, ReadyDesk::Options{size(), options.backup, tag, tag + 1});
   }
   // What late ones have not taken is taken by nobody: the group is at its end.
   ~Backup() override {
@@ -80,10 +76,9 @@ class Backup final : public Synchronous {
   };
 
   Result<double> Round(const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
-    ++round_;
-    TRY(ListenForGo());
+    TRY(rounds_->Begin());
     TRY(Observe(piece));
-    const bool late = rank() == 0 ? desk_->Decided(round_) : fabric_.Done(*going_);
+    const bool late = rounds_->Decided();
     const auto begun = world_.clock.Now();
     double loss = 0, weight = 0;
     gradient_.Clear();
@@ -97,7 +92,9 @@ class Backup final : public Synchronous {
     const auto computed = world_.clock.Now();
     Count(&StepTimes::compute, "compute", begun, computed);
     TRY(At("step.computed"));
-    const Go go = TRY(SayReady(late));
+    const Wishes asked = wishes();
+    // Who is late says so, too: it may ask for something.
+    const Go go = TRY(rounds_->Say({.stop = asked.stop, .save = asked.save, .admit = asked.admit}));
     Agreed({.stop = go.stop != 0, .save = go.save != 0, .admit = go.admit != 0});
     TRY(At("step.agreed"));
     const auto waited = world_.clock.Now();
@@ -116,23 +113,6 @@ class Backup final : public Synchronous {
     if (rows.rows == 0) return 0.0;
     TRY(world_.model.Reserve(rows.rows, workspace_));
     return world_.model.LossAndGradient(world_.parameters, rows, workspace_, gradient_, scores);
-  }
-
-  Result<void> ListenForGo() {
-    if (rank() == 0) return {};
-    went_.resize(3 + static_cast<std::size_t>(size()));
-    going_ = TRY(fabric_.StartReceive(0, go_tag_, went_));
-    return {};
-  }
-  // Who is late says so, too: it may ask for something.
-  Result<Go> SayReady(bool late) {
-    const Wishes asked = wishes();
-    ready_ = {.round = round_, .stop = asked.stop, .save = asked.save, .admit = asked.admit};
-    if (rank() == 0) return late ? desk_->Take(ready_) : desk_->Await(ready_);
-    const auto telling = TRY(fabric_.StartSend(0, ready_tag_, std::as_bytes(std::span(&ready_, 1))));
-    TRY(fabric_.Wait(*going_));
-    TRY(fabric_.Wait(telling));
-    return Go::Decode(went_, size());
   }
 
   static std::vector<int> RanksOf(const Go& go, bool missing) {
@@ -155,7 +135,7 @@ class Backup final : public Synchronous {
       scores_of_others_.resize(part.rows * world_.model.scores());
       TRY(AddGradient(show_ ? show_(part) : part, scores_of_others_));
     }
-    fabric::Subset subset(fabric_, there, (fabric::Tag{1} << 52) + (round_ << 24));
+    fabric::Subset subset(fabric_, there, (fabric::Tag{1} << 52) + (rounds_->round() << 24));
     fabric::Collectives::Options how = world_.collectives.options();
     if (how.algorithm == fabric::Algorithm::kNative) how.algorithm = fabric::Algorithm::kAuto;  // of all members alone
     how.table = {};
@@ -197,14 +177,10 @@ class Backup final : public Synchronous {
   optimize::Gradient gradient_;
   fabric::Fabric& fabric_;
   model::Workspace workspace_;
-  fabric::Tag ready_tag_ = 0, go_tag_ = 0, sum_tag_ = 0;
+  fabric::Tag sum_tag_ = 0;
   std::vector<std::size_t> widths_;  // of touched rows, by block of parameters; 0: it is dense
   std::size_t dense_ = 0;            // floats
-  std::shared_ptr<ReadyDesk> desk_;  // of rank 0
-  std::uint64_t round_ = 0;
-  Ready ready_;
-  std::vector<std::byte> went_;
-  std::optional<fabric::Transfer> going_;
+  std::optional<ReadyRounds> rounds_;
   std::deque<Sum> sums_;  // for those who are late
   std::vector<float> scores_of_others_;
   Show show_;

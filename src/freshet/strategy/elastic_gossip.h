@@ -25,7 +25,7 @@ class ElasticGossip final : public ElasticPace {
  public:
   static Result<std::unique_ptr<ElasticGossip>> Make(ElasticOptions options, fabric::ElasticGroup& group,
                                                      const Learner& learner);
-  ~ElasticGossip() override { inner_ = nullptr; }
+  ~ElasticGossip() override { inner_ = nullptr; }  // which takes letters in to its work until then
 
  private:
   struct Beside;  // what a report tells of who gossips

@@ -8,11 +8,12 @@
 
 namespace freshet::strategy {
 
-Letterbox::Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve, std::size_t at_once)
+Letterbox::Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve, std::size_t at_once, Beside beside)
     : fabric_(fabric),
       tag_(tag),
       clock_(fabric.clock()),
       serve_(std::move(serve)),
+      beside_(std::move(beside)),
       at_once_(at_once),
       changed_(clock_.NewCondition()) {}
 
@@ -29,6 +30,19 @@ bool Letterbox::open() const {
   return open_;
 }
 
+template <class Call>
+void Letterbox::Now(const Call& call) {
+  {
+    const base::Lock lock(mutex_);
+    if (ended_) return;
+    serving_ = true;
+  }
+  call();
+  const base::Lock lock(mutex_);
+  serving_ = false;
+  if (ended_) changed_->NotifyAll();
+}
+
 // Until an empty letter has come for each that is listened for: there is no other way to take back that one listens.
 void Letterbox::Listen() {
   while (true) {
@@ -37,6 +51,7 @@ void Letterbox::Listen() {
       closing_ = !coming_.empty();
       if (closing_) continue;
     }
+    if (!letter.ok() && beside_.failed) Now([&] { beside_.failed(letter.error()); });
     const base::Lock lock(mutex_);
     if (!letter.ok()) failed_ = letter.error();
     if (!letter.ok() || (letter.value() && letter.value()->bytes.empty())) open_ = false;
@@ -77,7 +92,12 @@ Result<std::optional<Letterbox::Letter>> Letterbox::TakeIn() {
   const fabric::Transfer transfer = coming_.front();
   coming_.pop_front();
   while (true) {
-    const auto done = fabric_.WaitAny(std::span(&transfer, 1), std::chrono::hours(1));
+    base::Clock::Duration patience = std::chrono::hours(1);
+    Now([&] {
+      if (const auto due = beside_.due ? beside_.due() : std::nullopt)
+        patience = std::clamp<base::Clock::Duration>(*due - clock_.Now(), std::chrono::microseconds(1), patience);
+    });
+    const auto done = fabric_.WaitAny(std::span(&transfer, 1), patience);
     if (done.ok()) break;
     if (done.error().code != Code::kTimeout) return done.error();
   }
@@ -93,15 +113,8 @@ Result<std::optional<Letterbox::Letter>> Letterbox::TakeIn() {
 
 Result<bool> Letterbox::ServeNow(const fabric::Arrived& arrived) {
   if (!serve_ || arrived.view.empty()) return false;
-  {
-    const base::Lock lock(mutex_);
-    if (ended_) return true;
-    serving_ = true;
-  }
-  auto served = serve_(arrived.from, arrived.view);
-  const base::Lock lock(mutex_);
-  serving_ = false;
-  if (ended_) changed_->NotifyAll();
+  Result<bool> served = true;
+  Now([&] { served = serve_(arrived.from, arrived.view); });
   return served;
 }
 

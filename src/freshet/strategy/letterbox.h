@@ -30,9 +30,15 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // Shown every letter as it comes, on the fabric's own thread: true when that was all there is to do with it. Its
   // failure is that of the group.
   using Serve = std::function<Result<bool>(int from, std::span<const std::byte> bytes)>;
+  // What else is done on that thread while it listens: `due` is called before each wait for a letter, and says until when
+  // that may take; `failed` with what has ended it.
+  struct Beside {
+    std::function<std::optional<base::Clock::Duration>()> due;
+    std::function<void(const Error& why)> failed;
+  };
   // `at_once`: so many are coming in at a time, each in memory of its own; they are taken in the order in which they were
   // offered.
-  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {}, std::size_t at_once = 1);
+  Letterbox(fabric::Fabric& fabric, fabric::Tag tag, Serve serve = {}, std::size_t at_once = 1, Beside beside = {});
 
   // Letters of members who write before this one has opened wait for it.
   void Open();
@@ -65,6 +71,9 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   // The next letter; nothing when it was served.
   Result<std::optional<Letter>> TakeIn();
   Result<bool> ServeNow(const fabric::Arrived& arrived);
+  // Calls it, unless nothing is of interest any more.
+  template <class Call>
+  void Now(const Call& call);
   std::size_t LongOnes() const REQUIRES(mutex_);
   Result<void> StartSend(int to, std::vector<std::byte> bytes, std::size_t hollow);
 
@@ -72,6 +81,7 @@ class Letterbox : public std::enable_shared_from_this<Letterbox> {
   const fabric::Tag tag_;
   const base::Clock& clock_;
   const Serve serve_;
+  const Beside beside_;
   const std::size_t at_once_;
   std::deque<Sent> sent_;
 

@@ -20,7 +20,8 @@ OwnPace::OwnPace(const StrategyOptions& options, const World& world, std::size_t
       world_(world),
       letters_(std::make_shared<Letterbox>(
           world.collectives.fabric(), world.collectives.NextTag(),
-          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); }, letters_at_once)),
+          [this](int from, std::span<const std::byte> bytes) { return Serve(from, bytes); }, letters_at_once,
+          Letterbox::Beside{[this] { return Tick(); }, [this](const Error& why) { Deaf(why); }})),
       sent_before_(world.collectives.fabric().bytes_sent()),
       shared_before_(world.collectives.fabric().bytes_shared()) {}
 
@@ -167,8 +168,8 @@ Result<void> OwnPace::HearWish(const Letterbox::Letter& letter) {
   return {};
 }
 
-Result<std::uint64_t> OwnPace::WhereToMeet() {
-  if (!gathers()) return meeting();
+Result<std::uint64_t> OwnPace::WhereToMeet(const Due& order) {
+  if (!gathers()) return meeting(order);
   furthest_ = furthest();
   told_where_ = 0;
   for (int to = 1; to < size(); ++to) TRY(Say(to, kWhere, nullptr, 0));
@@ -177,7 +178,8 @@ Result<std::uint64_t> OwnPace::WhereToMeet() {
 }
 
 Result<void> OwnPace::Give(Order order, const server::Synchrony& synchrony) {
-  const Due due{last_order_.number + 1, TRY(WhereToMeet()), order, synchrony};
+  Due due{last_order_.number + 1, 0, order, synchrony};
+  due.clock = TRY(WhereToMeet(due));
   for (int to = 1; to < size(); ++to) TRY(Say(to, kOrder, &due, sizeof due));
   Learn(due);
   return {};

@@ -84,11 +84,17 @@ class OwnPace : public Strategy {
     (void)from, (void)bytes;
     return false;
   }
+  // On that thread, too, while it waits for letters: what is due by now; when more will be. And what has ended it.
+  virtual std::optional<base::Clock::Duration> Tick() { return std::nullopt; }
+  virtual void Deaf(const Error& why) { (void)why; }
   // Where workers may wait for each other they follow an order when they have come equally far: how far this one is,
-  // and, of the first, where an order that it gives now can be followed by all. 0: wherever each is.
+  // and, of the first, where this order, which it gives now, can be followed by all. 0: wherever each is.
   virtual std::uint64_t clock() const { return 0; }
   virtual std::uint64_t furthest() const { return clock(); }  // of those for whom this member works
-  virtual std::uint64_t meeting() const { return 0; }
+  virtual std::uint64_t meeting(const Due& order) {
+    (void)order;
+    return 0;
+  }
   // Nobody waits for the others, and yet orders are to be followed by all at the same clock: the first asks everybody where
   // it is, who then waits there for the order.
   virtual bool gathers() const { return false; }
@@ -116,7 +122,7 @@ class OwnPace : public Strategy {
   Result<void> Say(int to, std::byte what, const void* more, std::size_t bytes);
   Result<void> Hear(int from, std::byte what);
   Result<void> HearWhere(const Letterbox::Letter& letter);
-  Result<std::uint64_t> WhereToMeet();
+  Result<std::uint64_t> WhereToMeet(const Due& order);
   Result<void> HearWish(const Letterbox::Letter& letter);
   Result<void> Give(Order order, const server::Synchrony& synchrony = {});
   // Sends what is asked for; of the first, gives orders. Then follows the next one.

@@ -33,8 +33,8 @@ Result<void> Check(const StrategyOptions& options, int members) {
   if (options.exact && options.kind != "allreduce")
     return Error{Code::kInvalid, Str(Option("exact"), " is for ", Option("strategy"), " allreduce; what ", options.kind,
                                      " makes depends on how many workers there are")};
-  if (options.backup > 0 && options.kind != "allreduce")
-    return Error{Code::kInvalid, Str(Option("backup"), " is for ", Option("strategy"), " allreduce")};
+  if (options.backup > 0 && options.kind != "allreduce" && options.kind != "server")
+    return Error{Code::kInvalid, Str(Option("backup"), " is for ", Option("strategy"), " allreduce and server")};
   return {};
 }
 

@@ -37,7 +37,7 @@ struct StrategyOptions {
   std::size_t bucket_bytes = 4 << 20;   // gradients travel in buckets of at most about this size
   std::uint64_t accumulate = 1;         // parts in which a worker computes its share of an update
   std::string batch_norm = "together";  // its means and variances: of all workers' rows together, or local
-  int backup = 0;         // all-reduce: an update does not wait for so many slowest workers; others do their rows
+  int backup = 0;         // all-reduce, bulk server: updates do not wait for so many slowest; others do their rows
   bool lossy = false;     // average, groups: what a lost worker learned since the last mean is given up, not done again
   bool exact = false;     // all-reduce: sums by blocks of rows, so that their bits do not depend on who is there
   int exact_blocks = 16;  // of an update's rows; a power of two, at least as many as workers

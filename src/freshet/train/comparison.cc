@@ -113,6 +113,7 @@ double RowPrice::Of(const model::Model& model) {
 void Contender::Enter(Together& together) const {
   strategy::StrategyOptions& how = together.strategy;
   how.kind = strategy;
+  how.backup = backup;
   if (detail.empty()) return;
   if (strategy == "server") how.synchrony = detail;
   if (strategy == "allreduce") together.topology = detail;
@@ -123,10 +124,16 @@ void Contender::Enter(Together& together) const {
 
 Result<Contender> Contender::Parse(std::string_view text) {
   Contender contender{.name = std::string(text), .strategy = {}, .detail = {}};
+  const std::string_view whole = text;
+  if (const std::size_t plus = text.find('+'); plus != std::string_view::npos) {
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data() + plus + 1, end, contender.backup);
+    text = read.ec == std::errc{} && read.ptr == end && contender.backup >= 1 ? text.substr(0, plus) : "";
+  }
   if (strategy::server::Synchrony::Parse(text).ok()) {
     contender.strategy = "server";
     contender.detail = text;
-    return contender;
+    if (contender.backup == 0 || text == "bsp") return contender;
   }
   const std::size_t colon = text.find(':');
   contender.strategy = text.substr(0, colon);
@@ -141,13 +148,14 @@ Result<Contender> Contender::Parse(std::string_view text) {
                                          number >= 1);
   const std::string& strategy = contender.strategy;
   if ((strategy == "allreduce" && among(fabric::AlgorithmNames())) ||
-      ((strategy == "average" || strategy == "groups") && counts) ||
-      (strategy == "gossip" && among({"pairs", "push-sum", "walk"})))
+      (contender.backup == 0 && (((strategy == "average" || strategy == "groups") && counts) ||
+                                 (strategy == "gossip" && among({"pairs", "push-sum", "walk"})))))
     return contender;
   return Error{Code::kInvalid,
-               Str(Option("strategies"), ": found ", Quoted(text),
+               Str(Option("strategies"), ": found ", Quoted(whole),
                    ", expected bsp, ssp:N, asp:X or bap (of a parameter server), allreduce or allreduce:TOPOLOGY, "
-                   "average:N, groups:N, gossip or gossip:HOW")};
+                   "average:N, groups:N, gossip or gossip:HOW; of bsp and allreduce with +N: does not wait for the N "
+                   "slowest")};
 }
 
 Result<Straggler> Straggler::Parse(std::string_view text) {

@@ -38,6 +38,63 @@ TEST(Comparison, OfAParameterServerItIsKnownWhoWasWaitedFor) {
   }
 }
 
+// The mean loss over a twentieth of the way has come down to that of the end of another's, and a hundredth more.
+double SecondsTo(const Course& course, double goal, std::size_t window) {
+  double loss = 0, rows = 0;
+  for (std::size_t i = 0; i < course.moments.size(); ++i) {
+    loss += course.moments[i].loss;
+    rows += course.moments[i].rows;
+    if (i >= window) loss -= course.moments[i - window].loss;
+    if (i >= window) rows -= course.moments[i - window].rows;
+    if (i + 1 >= window && loss <= goal * rows) return course.moments[i].seconds;
+  }
+  return 1e9;
+}
+
+TEST(Comparison, BulkThatDoesNotWaitForWhoIsAlwaysSlowIsAtALossInLessThanSixTenthsOfTheTime) {
+  data::World world{2};
+  base::StringFile file;
+  ASSERT_TRUE(data::Generate({.kind = "sea", .rows = 6400}, file).ok());
+  Job job;
+  job.input.paths = {world.Write("sea.csv", file.text)};
+  job.epochs = 2;
+  job.batch = 64;
+  auto platform = fabric::sim::Platform::Known("ethernet-10g").value();
+  platform.nodes = 4;
+  fabric::sim::StarFlows flows(platform);
+  for (const int slow : {0, 1}) {
+    SCOPED_TRACE(Str("rank ", slow));
+    RowPrice price(2e-5);
+    const Arena arena{.workers = 4,
+                      .straggler = {.times = 4, .rank = slow},
+                      .row_price = price,
+                      .platform = &platform,
+                      .flows = &flows};
+    const auto run = [&](const char* name) {
+      return RunCourse(world.env(), job, Contender::Parse(name).value(), arena, nullptr);
+    };
+    const auto bulk = run("bsp"), backed = run("bsp+1");
+    ASSERT_TRUE(bulk.ok()) << bulk.error().text;
+    ASSERT_TRUE(backed.ok()) << backed.error().text;
+    EXPECT_LT(backed.value().seconds, 0.6 * bulk.value().seconds);
+    EXPECT_EQ(backed.value().report.rows, bulk.value().report.rows);
+    EXPECT_NEAR(backed.value().report.last_epoch.loss(), bulk.value().report.last_epoch.loss(), 1e-3);
+    if (slow == 0) continue;  // moments are those of rank 0
+    const double goal = 1.01 * bulk.value().report.last_epoch.loss();
+    const double took = SecondsTo(bulk.value(), goal, bulk.value().moments.size() / 20);
+    EXPECT_LT(took, 1e9);
+    EXPECT_LT(SecondsTo(backed.value(), goal, backed.value().moments.size() / 20), 0.6 * took);
+  }
+}
+
+TEST(Contender, OfBulkAndAllReduceItIsSaidHowManyAreNotWaitedFor) {
+  EXPECT_EQ(Contender::Parse("bsp+2").value().backup, 2);
+  EXPECT_EQ(Contender::Parse("bsp+2").value().strategy, "server");
+  EXPECT_EQ(Contender::Parse("allreduce:ring+1").value().detail, "ring");
+  for (const char* const text : {"bsp+", "bsp+0", "bsp+x", "ssp:3+1", "bap+1", "average:8+1", "gossip+1", "+1"})
+    EXPECT_FALSE(Contender::Parse(text).ok()) << text;
+}
+
 TEST(ServerReport, IsReadAsItWasWritten) {
   using strategy::server::Report;
   Report report{.waited_for = {0.5, 0, 1.25}, .updates = 7};

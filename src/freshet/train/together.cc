@@ -83,7 +83,7 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "statistics of batch norm: of all workers' rows together, or local to each worker",
                {.value = "HOW", .choices = {"together", "local"}});
   settings.Add("backup", &strategy.backup,
-               "all-reduce: an update does not wait for the N slowest workers; the others do their rows",
+               "all-reduce, server in bulk: an update does not wait for the N slowest workers; the others do their rows",
                {.value = "N", .least = 0, .most = 1024});
   settings.Add(
       "lossy", &strategy.lossy,

@@ -44,6 +44,10 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
   if (options.strategy.servers > 0)
     return Error{Code::kInvalid, Str(Option("servers"), " ", options.strategy.servers, " does not go with ",
                                      Option("elastic"), ", where each worker is a server, too; leave it out")};
+  if (options.strategy.backup > 0)
+    return Error{Code::kInvalid,
+                 Str(Option("backup"), " ", options.strategy.backup, " does not go with ", Option("strategy"),
+                     " server and ", Option("elastic"), "; use all-reduce, or leave it out")};
   if (!options.strategy.whole)
     return Error{Code::kInvalid, Str(Option("strategy"), " server with ", Option("elastic"),
                                      " is for workers that all "

@@ -18,7 +18,7 @@ class ElasticServer final : public ElasticPace {
  public:
   static Result<std::unique_ptr<ElasticServer>> Make(ElasticOptions options, fabric::ElasticGroup& group,
                                                      const Learner& learner);
-  ~ElasticServer() override { inner_ = nullptr; }
+  ~ElasticServer() override { inner_ = nullptr; }  // which serves others from the estate until then
 
   void Save(std::vector<data::Tensor>& tensors) const override;
   Result<void> Load(const data::TensorFile& file) override;

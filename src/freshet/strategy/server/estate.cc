@@ -70,6 +70,7 @@ Result<void> Estate::MakeShards(const StrategyOptions& options, const Learner& l
     holding.shard = TRY(Shard::Make({.synchrony = synchrony,
                                      .workers = workers,
                                      .number = static_cast<std::uint16_t>(shard),
+                                     .dealt = options.backup > 0 && workers > 1,
                                      .slower_when_stale = options.slower_when_stale,
                                      .codec = codec,
                                      .heat = heat,

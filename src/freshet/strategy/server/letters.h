@@ -18,7 +18,7 @@ namespace freshet::strategy::server {
 // is of interest (base/hollow.h) are counted in the head and left out.
 
 // The first byte says what it is (OwnPace::kFirstOwn and above).
-enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle, kForward, kHave };
+enum class Kind : std::uint8_t { kPush = 64, kPull, kAway, kAnswer, kTicket, kBundle, kForward, kHave, kReady };
 
 // What the first worker has ordered all to do when they have come to a clock (OwnPace). It travels with what it pushes and
 // with what is then answered to others, so that nobody reads what was pushed after the order and does not know of it.
@@ -43,6 +43,8 @@ struct PushHead {
   std::uint64_t bytes =
       0;  // of this letter, where others to the same shard stand behind it, each behind its length; 0: it is all
   std::uint64_t hollow = 0;  // bytes of floats that are left out
+  // Where shares of a clock are dealt out anew for each (backup): which of how many, and which part of it, of how many.
+  std::uint16_t share = 0, shares = 0, part = 0, parts = 0;
   Notice notice = {};
 };
 // Asks for rows, as soon as clock `needs` is complete.
@@ -95,6 +97,13 @@ struct HaveHead {
   std::uint16_t shard = 0;
   std::uint8_t unused_too[4] = {};
   std::uint64_t number = 0;
+};
+
+// To the first worker, where the slowest are not waited for (ReadyDesk): this one has come to the end of that round.
+struct ReadyHead {
+  Kind kind = Kind::kReady;
+  std::uint8_t unused[7] = {};
+  std::uint64_t round = 0;
 };
 
 // From a server: the floats of the rows that were asked for, in their order.
@@ -227,6 +236,7 @@ inline std::size_t LeftOut(std::span<const std::byte> letter) {
     case Kind::kTicket:
     case Kind::kForward:
     case Kind::kHave:
+    case Kind::kReady:
       break;
   }
   return 0;

@@ -8,9 +8,19 @@
 #include "model/digest.h"
 #include "strategy/make_codec.h"
 #include "strategy/packed_rows.h"
+#include "strategy/server/backup_server.h"
 
 namespace freshet::strategy {
 namespace server {
+namespace {
+
+double WeightOf(const data::Batch& rows) {
+  double weight = 0;
+  for (std::size_t r = 0; r < rows.rows; ++r) weight += rows.weight(r);
+  return weight;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, const World& world) {
   TRY(Check(options, world));
@@ -18,11 +28,17 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
   auto gradient = TRY(world.model.NewGradient(world.memory));
   const fabric::Fabric& fabric = world.collectives.fabric();
   auto codec = options.codec == "none" ? nullptr : TRY(MakeCodec(options));
+  if (options.backup > 0 && codec != nullptr && codec->uses_residual())
+    return Error{Code::kInvalid,
+                 Str(Option("codec"), " ", options.codec, " does not go with ", Option("backup"),
+                     ": what it holds back would be lost with a push that came late; use fp16 or bf16")};
   auto near = options.large ? TRY(NearRows::Make(world.model, world.memory)) : nullptr;
   auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
                                          fabric.rank(), fabric.size(), false, std::move(near));
   estate->first_step = world.optimizer.step();
-  auto server = std::make_unique<Server>(options, world, synchrony, *estate);
+  auto server = options.backup > 0 && estate->workers > 1
+                    ? std::make_unique<BackupServer>(options, world, synchrony, *estate)
+                    : std::make_unique<Server>(options, world, synchrony, *estate);
   server->own_codec_ = std::move(codec);
   server->own_estate_ = std::move(estate);
   BeginPanel(world.panel, options, synchrony);
@@ -230,9 +246,12 @@ Result<double> Server::Work(const data::Batch& piece, const data::Batch& mine, s
 Result<double> Server::WorkForAnother(int worker, const data::Batch& piece) {
   const data::Batch share = piece.Slice(fabric::ChunkBegin(piece.rows, worker, estate_.workers),
                                         fabric::ChunkBegin(piece.rows, worker + 1, estate_.workers));
-  const data::Batch shown = show_ && share.rows > 0 ? show_(share) : share;
-  scores_of_others_.resize(shown.rows * world_.model.scores());
-  return WorkFor(worker, piece, shown, scores_of_others_);
+  return WorkFor(worker, piece, Shown(share), ScoresOfOthers(share.rows));
+}
+
+std::vector<float>& Server::ScoresOfOthers(std::size_t rows) {
+  scores_of_others_.resize(rows * world_.model.scores());
+  return scores_of_others_;
 }
 
 // The one that is furthest behind comes first: others may wait for it.
@@ -246,8 +265,10 @@ Result<void> Server::CatchUp() {
   }
 }
 
-Result<double> Server::Gradient(const data::Batch& mine, std::span<float> scores) {
+Result<double> Server::Gradient(std::uint64_t clock, const data::Batch& mine, std::span<float> scores) {
   const model::Model& model = world_.model;
+  estate_.gradient.Clear();
+  workspace_.step = estate_.first_step + clock;
   double loss = 0;
   const std::size_t parts = std::min<std::size_t>(options_.accumulate, mine.rows), width = model.scores();
   for (std::size_t part = 0; part < parts; ++part) {
@@ -261,15 +282,24 @@ Result<double> Server::Gradient(const data::Batch& mine, std::span<float> scores
 
 // Others' rows come before a worker's own, with which it asks for what comes next: that may wait for those others.
 Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores) {
+  const Made made = TRY(Compute(worker, piece, mine, scores));
+  TRY(Push(worker, Head(estate_.shares[worker].clock, made.weight), made));
+  return made.loss;
+}
+
+Result<Server::Made> Server::Compute(int worker, const data::Batch& piece, const data::Batch& mine,
+                                     std::span<float> scores) {
   const model::Model& model = world_.model;
   Copy& copy = estate_.copy;
   Estate::Share& share = estate_.shares[worker];
-  const bool own = worker == estate_.number, dense = estate_.gradient.buffer != nullptr;
+  const bool own = worker == estate_.number;
   TRY(At("step.begin"));
   const auto begun = world_.clock.Now();
-  const std::vector<std::byte> digest = DigestOf(mine);
+  Made made;
+  observes_ = model.observes(Here(), world_.optimizer);
+  made.digest = DigestOf(mine);
   const data::Batch shown = TRY(Near(mine));
-  if (estate_.ahead || !dense || copy.outstanding() == 0)
+  if (estate_.ahead || !Dense() || copy.outstanding() == 0)
     TRY(SendAll(Bundle(estate_.number, {copy.Ask(shown, share.clock)})));
   TRY(estate_.ahead ? TakeAnswers([&] { return copy.AskedAt(share.clock) + StepsAhead() > share.clock; })
                     : AwaitAnswers());
@@ -277,17 +307,24 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
   const auto asked = world_.clock.Now();
   if (own && model.observes(Here(), world_.optimizer) == model::Model::Observes::kRows)
     model.Observe(Here(), piece, world_.optimizer);
-  estate_.gradient.Clear();
-  workspace_.step = estate_.first_step + share.clock;
-  const double loss = TRY(Gradient(shown, scores));
-  double weight = 0;
-  for (std::size_t r = 0; r < mine.rows; ++r) weight += mine.weight(r);
+  made.loss = TRY(Gradient(share.clock, shown, scores));
+  made.weight = WeightOf(mine);
   TRY(At("step.computed"));
+  const double stood = base::Seconds(asked - begun), waited = waits_.EndStep(stood);
+  times_.wait += waited;
+  times_.exchange += stood - waited;
+  times_.compute += base::Seconds(world_.clock.Now() - asked);
+  return made;
+}
+
+Result<void> Server::Push(int worker, const PushHead& head, const Made& made) {
+  Copy& copy = estate_.copy;
+  Estate::Share& share = estate_.shares[worker];
   const auto computed = world_.clock.Now();
   Copy::Telling telling{.by_name = estate_.keeps};
   for (const std::uint64_t had : share.had) telling.had.push_back(had > share.clock);
   std::vector<Copy::Letters> told_now;
-  told_now.push_back(copy.Push(Head(share.clock, weight), digest, telling));
+  told_now.push_back(copy.Push(head, made.digest, telling));
   KeepPushes(share, share.clock, told_now[0]);
   Spend(copy.TakeEffort());
   ++share.clock;
@@ -299,22 +336,43 @@ Result<double> Server::WorkFor(int worker, const data::Batch& piece, const data:
     }
   }
   // What does not depend on the next rows is asked for at once, and comes while they are read.
-  if (dense && own) told_now.push_back(copy.Ask({}, share.clock));
+  if (Dense() && worker == estate_.number) told_now.push_back(copy.Ask({}, share.clock));
   if (estate_.keeps) told_now.push_back(AskAboutKept(share));
   TRY(SendAll(Bundle(worker, std::move(told_now))));
   TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
   TRY(At("step.exchanged"));
   const auto told = world_.clock.Now();
-  if (estate_.ahead && weight > 0) LearnAhead(weight);
+  if (estate_.ahead && made.weight > 0) LearnAhead(made.weight);
   const auto learned = world_.clock.Now();
   if (estate_.ahead && ticketed_) TRY(AwaitTicket());
-  const double waited = waits_.EndStep(base::Seconds(asked - begun));
-  times_.wait += waited;
-  times_.exchange += base::Seconds(asked - begun) - waited + base::Seconds(told - computed);
-  times_.exchange += base::Seconds(world_.clock.Now() - learned);
-  times_.compute += base::Seconds(computed - asked);
+  times_.exchange += base::Seconds(told - computed) + base::Seconds(world_.clock.Now() - learned);
   times_.apply += base::Seconds(learned - told);
-  return loss;
+  return {};
+}
+
+Result<std::optional<Server::Made>> Server::ComputeForAnother(std::uint64_t clock, const data::Batch& rows) {
+  const auto begun = world_.clock.Now();
+  Made made{.loss = 0, .weight = WeightOf(rows), .digest = DigestOf(rows)};
+  if (!Dense()) {
+    TRY(SendAll(Bundle(estate_.number, {estate_.copy.Ask(rows, clock)})));
+    TRY(AwaitAnswers());
+    if (newest_ > clock) return std::optional<Made>();
+  }
+  const auto asked = world_.clock.Now();
+  made.loss = TRY(Gradient(clock, rows, ScoresOfOthers(rows.rows)));
+  times_.exchange += base::Seconds(asked - begun);
+  times_.compute += base::Seconds(world_.clock.Now() - asked);
+  return std::optional(std::move(made));
+}
+
+Result<void> Server::PushForAnother(const PushHead& head, const Made& made) {
+  const auto begun = world_.clock.Now();
+  Copy::Letters told = estate_.copy.Push(head, made.digest);
+  Spend(estate_.copy.TakeEffort());
+  TRY(SendAll(Bundle(estate_.number, {std::move(told)})));
+  TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
+  times_.exchange += base::Seconds(world_.clock.Now() - begun);
+  return {};
 }
 
 optimize::Parameters& Server::Here() const {
@@ -368,7 +426,7 @@ PushHead Server::Head(std::uint64_t clock, double weight) const {
 std::vector<std::byte> Server::DigestOf(const data::Batch& mine) {
   digest_.width = mine.sparse() ? 0 : mine.width;
   digest_.ClearRows();
-  model::Digest(world_.model, Here(), mine, world_.optimizer, digest_);
+  model::Digest(observes_, mine, digest_);
   return digest_.size() == 0 ? std::vector<std::byte>() : PackRows(digest_);
 }
 
@@ -586,6 +644,7 @@ Result<void> Server::TakeAnswer(std::span<const std::byte> bytes) {
   const AnswerHead head = TRY(estate_.copy.Take(static_cast<int>(shard), bytes));
   Spend(estate_.copy.TakeEffort());
   waits_.Took(head);
+  newest_ = std::max(newest_, head.clock);
   const Notice& notice = head.notice;
   Learn({notice.number, notice.clock, static_cast<Order>(notice.what), notice.synchrony});
   if (!estate_.keeps) return {};
@@ -662,7 +721,7 @@ std::uint64_t Server::furthest() const {
   return furthest;
 }
 
-std::uint64_t Server::meeting() const {
+std::uint64_t Server::meeting(const Due&) {
   if (!synchrony_.bounded() || (dry() && (!options_.whole || ticketed_))) return 0;
   return dry() ? clock() : clock() + synchrony_.staleness + 2;
 }
@@ -773,6 +832,7 @@ Result<void> Server::Check(const StrategyOptions& options, const World& world) {
                                      " members leave no worker; give fewer, or 0: then each is both")};
   if (options.codec == "power") return not_with(Str(Option("codec"), " power, which is a way to make a sum"));
   if (options.factors) return not_with(Option("layer-factors"));
+  if (options.backup > 0) TRY(BackupServer::Check(options));
   if (!world.model.Supervised() && !options.whole) return not_with("clusters of rows that not all workers have");
   if (options.large) TRY(CheckLarge(options, world));
   return CheckSynchrony(options, synchrony);
@@ -784,6 +844,8 @@ Result<void> Server::CheckLarge(const StrategyOptions& options, const World& wor
     const optimize::Block block = world.parameters.block(b);
     grows = grows || block.most_rows > block.rows;
   }
+  if (options.backup > 0)
+    return Error{Code::kInvalid, Str(Option("large-model"), " does not go with ", Option("backup"), "; leave one out")};
   if (!grows || !world.model.Supervised())
     return Error{Code::kInvalid, Str(Option("large-model"),
                                      " is for models that have parameters for each feature, user or "
@@ -798,6 +860,7 @@ Result<void> Server::CheckSynchrony(const StrategyOptions& options, const Synchr
   if (synchrony.bulk() && options.push_every > 1)
     return Error{Code::kInvalid, Str(Option("synchrony"), " bsp does not go with ", Option("push-every"), " ",
                                      options.push_every, "; use ssp, asp or bap")};
+  if (options.backup > 0) TRY(BackupServer::CheckSynchrony(options, synchrony));
   if (options.fetch_every > synchrony.MostFetchEvery())
     return Error{Code::kInvalid, Str(Option("fetch-every"), " ", options.fetch_every, " is older than ",
                                      synchrony.ToText(), " allows; give at most ", synchrony.MostFetchEvery())};

@@ -34,7 +34,7 @@ namespace freshet::strategy::server {
 // updates that are missing from the rows it has kept. Servers that have them take no notice.
 //
 // Ownership: borrows the estate, which outlives it. Threads: as Strategy. Failure: the fabric's.
-class Server final : public OwnPace {
+class Server : public OwnPace {
  public:
   static constexpr std::string_view kSynchrony = "server.synchrony";  // in a checkpoint: where it was changed
   static Result<void> Check(const StrategyOptions& options, const World& world);
@@ -79,12 +79,32 @@ class Server final : public OwnPace {
   std::uint64_t furthest() const override;
   // Nobody can be further than this before it has read something that was pushed after the order, and so knows of it. Who
   // has come to the end of rows that all have is as far as the others will come.
-  std::uint64_t meeting() const override;
+  std::uint64_t meeting(const Due& order) override;
   bool gathers() const override { return estate_.keeps && !synchrony_.bounded(); }
   // Tells what was held back, and that there is no more to come: nobody waits for this worker any more.
   Result<void> Rest() override;
   Result<void> Leave() override { return estate_.keeps ? Result<void>() : Barrier(); }
   void EpochEnded() override;
+
+  // A worker's update, in two halves: asks for what these rows need, and makes their gradient; then pushes it, and asks for
+  // what is needed whatever comes next.
+  struct Made {
+    double loss = 0, weight = 0;
+    std::vector<std::byte> digest;  // of the rows
+  };
+  Result<Made> Compute(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
+  Result<void> Push(int worker, const PushHead& head, const Made& made);
+  PushHead Head(std::uint64_t clock, double weight) const;
+  // The same of rows of another, beside this worker's own, when those were pushed and nothing was read since: nothing when
+  // servers have come past that clock.
+  Result<std::optional<Made>> ComputeForAnother(std::uint64_t clock, const data::Batch& rows);
+  Result<void> PushForAnother(const PushHead& head, const Made& made);
+  // To all that was asked.
+  Result<void> AwaitAnswers();
+  std::uint64_t newest() const { return newest_; }  // clock that any answer had
+  data::Batch Shown(const data::Batch& rows) const { return show_ && rows.rows > 0 ? show_(rows) : rows; }
+  Estate& estate() { return estate_; }
+  const Estate& estate() const { return estate_; }
 
  private:
   static Result<void> CheckLarge(const StrategyOptions& options, const World& world);
@@ -122,10 +142,12 @@ class Server final : public OwnPace {
   // A worker's update, whose rows are `mine` of `piece`.
   Result<double> WorkFor(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
   Result<double> WorkForAnother(int worker, const data::Batch& piece);
-  PushHead Head(std::uint64_t clock, double weight) const;
   void SetProgress(double progress) override { progress_ = progress; }
   std::vector<std::byte> DigestOf(const data::Batch& mine);
-  Result<double> Gradient(const data::Batch& mine, std::span<float> scores);
+  bool Dense() const { return estate_.gradient.buffer != nullptr; }
+  // Of the loss at this clock, whose sum it gives.
+  Result<double> Gradient(std::uint64_t clock, const data::Batch& mine, std::span<float> scores);
+  std::vector<float>& ScoresOfOthers(std::size_t rows);
   // The parameters that this worker computes with, and rows by the numbers that theirs have there.
   optimize::Parameters& Here() const;
   Result<data::Batch> Near(const data::Batch& rows);
@@ -146,8 +168,6 @@ class Server final : public OwnPace {
   Result<void> Write(int to, fabric::Tag tag, std::vector<std::byte> bytes) REQUIRES(mutex_);
 
   Result<void> TakeAnswer(std::span<const std::byte> bytes);
-  // To all that was asked.
-  Result<void> AwaitAnswers();
   Result<void> AwaitOwnAnswers();
   // Those that are here, and more until that is enough.
   Result<void> TakeAnswers(const std::function<bool()>& enough);
@@ -175,6 +195,7 @@ class Server final : public OwnPace {
   const fabric::Tag answer_tag_;
   model::Workspace workspace_;
   data::Rows digest_;
+  model::Model::Observes observes_{};                        // what servers want to see of the rows of this step
   std::vector<std::deque<base::Clock::Duration>> expected_;  // answers, by shard: when they were asked for
   std::optional<base::Clock::Duration> fastest_;             // of the answers of others
   std::vector<Coming> coming_;                               // those that are listened for
@@ -183,6 +204,7 @@ class Server final : public OwnPace {
   std::uint64_t settled_clock_ = 0;
   double progress_ = 0;
   Waits waits_;
+  std::uint64_t newest_ = 0;
   bool began_ = false, away_ = false;
   std::uint64_t step_ = 0;  // of the model, when all last met
 

@@ -52,6 +52,7 @@ Result<Shard::Answers> Shard::On(int worker, std::span<const std::byte> letter, 
     case Kind::kBundle:
     case Kind::kForward:
     case Kind::kHave:
+    case Kind::kReady:
       break;
     case Kind::kAway: {
       const auto head = TRY(Reader(letter).Take<AwayHead>());
@@ -76,6 +77,11 @@ Result<Shard::Answers> Shard::OnPush(int worker, std::span<const std::byte> lett
   const auto head = TRY(Reader(letter).Take<PushHead>());
   Standing& standing = workers_[static_cast<std::size_t>(worker)];
   Answers answers;
+  if (options_.dealt) {
+    TRY(TakeShare(head, letter, standing));
+    TRY(Advance(now, answers));
+    return answers;
+  }
   if (head.clock < standing.clock) return answers;  // it was applied before
   if (head.clock > standing.clock) return Reader::Damaged();
   ++standing.clock;
@@ -85,7 +91,7 @@ Result<Shard::Answers> Shard::OnPush(int worker, std::span<const std::byte> lett
     if (head.clock == clock_ && (number == next_ || SecondMayBeFirst(number)))
       TRY(AddNext(number, letter, standing.asked.get()));
     else
-      pending_[{head.clock, static_cast<std::size_t>(worker)}] = {{letter.begin(), letter.end()}, standing.asked};
+      pending_[{head.clock, number, 0}] = {{letter.begin(), letter.end()}, standing.asked};
   } else {
     stale_ = version_ - std::min(head.version, version_);
     // It is one of as many as make a batch: all of a clock move as far as those of bulk.
@@ -121,30 +127,62 @@ Result<Shard::Answers> Shard::OnPull(int worker, std::span<const std::byte> lett
   return answers;
 }
 
-// Pushes of a clock are added in the order of ranks, each as soon as those before it have been, or are known not to come;
-// but for the first two of a dense gradient, whose sum has the same bits either way.
-Result<void> Shard::AddNext(std::size_t worker, std::span<const std::byte> letter, const Lists* asked) {
-  const auto head = TRY(Reader(letter).Take<PushHead>());
-  if (added_++ == 0) weight_ = 0;
-  weight_ += head.weight;
-  if (!second_came_) progress_ = head.progress;
-  if (worker == next_)
+// Whoever pushes a share first, whole or all its parts, does it; what comes later of the same rows is dropped.
+Result<void> Shard::TakeShare(const PushHead& head, std::span<const std::byte> letter, const Standing& standing) {
+  if (head.share >= head.shares || head.part >= head.parts) return Reader::Damaged();
+  if (head.notice.number > notice_.number) notice_ = head.notice;
+  if (head.clock < clock_) return {};
+  const auto [known, first] = shares_.try_emplace(head.clock, head.shares);
+  if (known->second != head.shares) return Reader::Damaged();
+  const std::size_t share = head.share;
+  if (head.clock == clock_ && (share < next_ || (share == 1 && second_came_))) return {};
+  if (head.clock == clock_ && head.parts == 1 && (share == next_ || SecondMayBeFirst(share)))
+    return AddNext(share, letter, standing.asked.get());
+  const std::size_t part = head.parts == 1 ? 0 : head.part + std::size_t{1};
+  pending_.try_emplace({head.clock, share, part}, Push{{letter.begin(), letter.end()}, standing.asked});
+  return {};
+}
+
+std::size_t Shard::Shares() const {
+  if (!options_.dealt) return workers_.size();
+  const auto known = shares_.find(clock_);
+  return known == shares_.end() ? 0 : known->second;
+}
+
+// Pushes of a clock are added in the order of shares, which are those of ranks, each as soon as those before it have been,
+// or are known not to come; but for the first two of a dense gradient, whose sum has the same bits either way.
+Result<void> Shard::AddNext(std::size_t share, std::span<const std::byte> letter, const Lists* asked) {
+  TRY(Add(share, letter, asked));
+  if (share == next_)
     ++next_;
   else
     second_came_ = true;
-  return Add(worker, letter, asked);
+  return {};
 }
 
-bool Shard::SecondMayBeFirst(std::size_t worker) const { return Dense() && worker == 1 && next_ == 0 && !second_came_; }
+// True when the next share is here in all its parts, which have been added.
+Result<bool> Shard::AddParts() {
+  const auto first = pending_.lower_bound({clock_, next_, 1}), last = pending_.lower_bound({clock_, next_ + 1, 0});
+  if (first == last) return false;
+  const auto parts = TRY(Reader(first->second.letter).Take<PushHead>()).parts;
+  if (std::distance(first, last) != parts) return false;
+  for (auto push = first; push != last; ++push) TRY(Add(next_, push->second.letter, push->second.asked.get()));
+  ++next_;
+  return true;
+}
+
+bool Shard::SecondMayBeFirst(std::size_t share) const { return Dense() && share == 1 && next_ == 0 && !second_came_; }
 
 // True when all of this clock have been added.
 Result<bool> Shard::AddThoseInOrder() {
-  for (; next_ < workers_.size();) {
+  while (next_ < Shares()) {
     if (next_ == 1 && std::exchange(second_came_, false))
       ++next_;
-    else if (const auto push = pending_.extract({clock_, next_}); !push.empty())
+    else if (const auto push = pending_.extract({clock_, next_, 0}); !push.empty())
       TRY(AddNext(next_, push.mapped().letter, push.mapped().asked.get()));
-    else if (workers_[next_].away && workers_[next_].clock <= clock_)
+    else if (options_.dealt && TRY(AddParts()))
+      continue;
+    else if (!options_.dealt && workers_[next_].away && workers_[next_].clock <= clock_)
       ++next_;
     else
       return false;
@@ -160,6 +198,9 @@ Result<void> Shard::Advance(base::Clock::Duration now, Answers& answers) {
       ++clock_;
       next_ = 0;
       added_ = 0;
+      // Of a share that came whole and in parts, one was enough.
+      pending_.erase(pending_.begin(), pending_.lower_bound({clock_, 0, 0}));
+      shares_.erase(shares_.begin(), shares_.lower_bound(clock_));
     }
   } else {
     std::optional<std::uint64_t> least;
@@ -412,11 +453,16 @@ Result<void> Shard::MakeRoom(std::size_t b, std::uint64_t rows) {
   return optimizer_->Follow(parameters_);
 }
 
-Result<void> Shard::Add(std::size_t worker, std::span<const std::byte> letter, const Lists* asked) {
+Result<void> Shard::Add(std::size_t share, std::span<const std::byte> letter, const Lists* asked) {
   Reader reader(letter);
   const auto head = TRY(reader.Take<PushHead>());
+  if (options_.synchrony.bulk()) {
+    if (added_++ == 0) weight_ = 0;
+    weight_ += head.weight;
+    if (!second_came_) progress_ = head.progress;
+  }
   const auto digest = TRY(DigestOf(letter, head));
-  if (!digest.empty()) digests_[worker].assign(digest.begin(), digest.end());
+  if (!digest.empty()) digests_[{share, head.part}].assign(digest.begin(), digest.end());
   for (std::uint32_t i = 0; i < head.parcels; ++i) TRY(AddParcel(reader, asked));
   return {};
 }
@@ -564,7 +610,7 @@ void Shard::EndUpdate() {
 // Looks at what was pushed only now, since parameters may change by that and others read them until then. Of dense blocks
 // only what there is a gradient of: all other rows are somebody else's.
 Result<void> Shard::Apply() {
-  for (const auto& [worker, digest] : digests_) TRY(Look(digest));
+  for (const auto& [place, digest] : digests_) TRY(Look(digest));
   digests_.clear();
   BeginUpdate();
   if (!Dense()) {

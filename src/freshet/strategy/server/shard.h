@@ -31,7 +31,8 @@ using Staleness = std::array<std::uint64_t, 64>;
 //
 // Threads:   one at a time. Ownership: borrows model and codec, which outlive it; parameters and optimizer are its own.
 // Failure:   kCorrupt for a letter that cannot be one of this model; it is then of no use any more.
-// Invariants: a push is applied once (a repeated one changes nothing); when its clock is c, every push of clocks below c
+// Invariants: a push is applied once (a repeated one changes nothing; nor does a share that was pushed before, whole or in
+// all its parts); when its clock is c, every push of clocks below c
 // of the workers that are there has been applied; a pull is answered with whole rows, when the clock it needs is
 // complete.
 class Shard {
@@ -40,6 +41,7 @@ class Shard {
     Synchrony synchrony;
     int workers = 1;                 // that push and pull, by their ranks
     std::uint16_t number = 0;        // of this shard, which stands in its answers
+    bool dealt = false;              // bulk: shares of a clock are those its pushes name, some in parts; else workers'
     bool slower_when_stale = false;  // an update counts the less the more others came before it since its worker read
     const fabric::Codec* codec = nullptr;  // in whose form gradients may come; null: as they are
     Heat::Options heat{};                  // how what is pulled and pushed is counted
@@ -102,6 +104,12 @@ class Shard {
     std::vector<std::byte> letter;
     std::shared_ptr<const Lists> asked;
   };
+  struct Place {  // of a push that waits
+    std::uint64_t clock = 0;
+    std::size_t share = 0;
+    std::size_t part = 0;  // 0: the whole share; else one more than its number
+    auto operator<=>(const Place&) const = default;
+  };
   struct Pull {  // that waits for a clock
     int worker = 0;
     std::uint64_t needs = 0;
@@ -122,14 +130,17 @@ class Shard {
   Result<Answers> OnPull(int worker, std::span<const std::byte> letter, base::Clock::Duration now);
   // Applies what is complete, and answers who waits for it.
   Result<void> Advance(base::Clock::Duration now, Answers& answers);
-  Result<void> AddNext(std::size_t worker, std::span<const std::byte> letter, const Lists* asked);
-  bool SecondMayBeFirst(std::size_t worker) const;
+  Result<void> TakeShare(const PushHead& head, std::span<const std::byte> letter, const Standing& standing);
+  Result<void> AddNext(std::size_t share, std::span<const std::byte> letter, const Lists* asked);
+  Result<bool> AddParts();
+  bool SecondMayBeFirst(std::size_t share) const;
+  std::size_t Shares() const;  // of this clock, as far as is known
   Result<bool> AddThoseInOrder();
   std::uint64_t Applied(const Standing& standing) const;
   Result<Answer> Read(const Pull& pull, base::Clock::Duration now);
 
   // The update that is being made.
-  Result<void> Add(std::size_t worker, std::span<const std::byte> letter, const Lists* asked);
+  Result<void> Add(std::size_t share, std::span<const std::byte> letter, const Lists* asked);
   Result<void> AddParcel(Reader& reader, const Lists* asked);
   Result<void> AddStretch(const Parcel& parcel, Reader& reader);
   Result<void> CheckStretch(const Parcel& parcel) const;
@@ -169,17 +180,18 @@ class Shard {
   bool answers_ = true;
 
   std::vector<Standing> workers_;
-  std::int32_t writer_ = -1;                                       // of the letter that is being read
-  std::uint64_t clock_ = 0, version_ = 0;                          // that is complete; updates
-  std::map<std::pair<std::uint64_t, std::size_t>, Push> pending_;  // bulk: by clock and worker
-  std::size_t next_ = 0, added_ = 0;                               // bulk: workers of this clock
-  bool second_came_ = false;                                       // bulk: before the first
+  std::int32_t writer_ = -1;                     // of the letter that is being read
+  std::uint64_t clock_ = 0, version_ = 0;        // that is complete; updates
+  std::map<Place, Push> pending_;                // bulk
+  std::map<std::uint64_t, std::size_t> shares_;  // dealt: of clocks that are not complete
+  std::size_t next_ = 0, added_ = 0;             // bulk: shares of this clock
+  bool second_came_ = false;                     // bulk: before the first
   std::vector<Pull> parked_;
   std::size_t last_answer_bytes_ = 0;
 
   optimize::Gradient gradient_;
   std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> added_to_;  // of dense blocks: by block and first row
-  std::map<std::size_t, std::vector<std::byte>> digests_;  // by worker, of the rows it was summed over
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::byte>> digests_;  // by share and part, of its rows
   double weight_ = 0, progress_ = 0;
   std::uint64_t stale_ = 0;
   Notice notice_;  // the last

@@ -338,6 +338,76 @@ TEST(Shard, OfAClockThatIsNotCompleteNothingIsSeen) {
   EXPECT_NE(global(), before);
 }
 
+// Of shares that are dealt out anew for each clock, some come whole and in parts, some twice, in every order.
+TEST(Shard, TakesEachShareOnceWholeOrInAllItsParts) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Random random(seed, "shares");
+    Task task = MakeTask("linear", 40, seed);
+    task.optimizer.schedule.rate = 1;
+    TestLearner start(task);
+    const int workers = 1 + static_cast<int>(random.Below(4));
+    const auto shard = Shard::Make({.synchrony = Of("bsp"), .workers = workers, .dealt = true}, *start.model,
+                                   *start.parameters, *start.optimizer, start.memory)
+                           .value();
+    struct Sent {
+      std::uint64_t clock = 0;
+      std::uint16_t share = 0, part = 0, parts = 1;
+    };
+    std::vector<Sent> on_their_way;
+    constexpr std::uint64_t kClocks = 5;
+    std::vector<std::uint16_t> shares(kClocks);
+    for (std::uint64_t clock = 0; clock < kClocks; ++clock) {
+      shares[clock] = static_cast<std::uint16_t>(1 + random.Below(4));
+      for (std::uint16_t share = 0; share < shares[clock]; ++share) {
+        const auto parts = static_cast<std::uint16_t>(random.Below(4));
+        if (parts == 0 || random.Below(2) == 0) on_their_way.push_back({clock, share});
+        for (std::uint16_t part = 0; part < parts; ++part) on_their_way.push_back({clock, share, part, parts});
+      }
+    }
+    for (int i = 0; i < 4; ++i) on_their_way.push_back(on_their_way[random.Below(on_their_way.size())]);
+    std::set<std::tuple<std::uint64_t, std::uint16_t, std::uint16_t, std::uint16_t>> came;
+    const auto complete = [&](std::uint64_t clock) {
+      for (std::uint16_t share = 0; share < shares[clock]; ++share) {
+        bool here = false;
+        for (std::uint16_t parts = 1; parts < 4; ++parts) {
+          bool all = true;
+          for (std::uint16_t part = 0; part < parts; ++part) all = all && came.contains({clock, share, part, parts});
+          here = here || all;
+        }
+        if (!here) return false;
+      }
+      return true;
+    };
+    while (!on_their_way.empty()) {
+      const std::size_t which = random.Below(on_their_way.size());
+      const Sent sent = on_their_way[which];
+      on_their_way.erase(on_their_way.begin() + static_cast<std::ptrdiff_t>(which));
+      const std::vector<std::uint32_t> bias = {0};
+      Writer push(PushHead{.parcels = 1,
+                           .clock = sent.clock,
+                           .weight = 1.0 / sent.parts,
+                           .share = sent.share,
+                           .shares = shares[sent.clock],
+                           .part = sent.part,
+                           .parts = sent.parts});
+      push.Begin({.block = 1, .form = Parcel::Form::kRows, .count = 1}, bias);
+      *push.Floats(1) = 1.0f / static_cast<float>(sent.parts);
+      const auto taken =
+          shard->On(static_cast<int>(random.Below(static_cast<std::uint64_t>(workers))), push.Take(), {});
+      ASSERT_TRUE(taken.ok()) << taken.error().text;
+      came.insert({sent.clock, sent.share, sent.part, sent.parts});
+      std::uint64_t made = 0;
+      while (made < kClocks && complete(made)) ++made;
+      ASSERT_EQ(shard->updates(), made);
+      ASSERT_NEAR(*shard->parameters().Row(1, 0), -static_cast<double>(made), 1e-5);
+    }
+    EXPECT_EQ(shard->updates(), kClocks);
+    EXPECT_TRUE(shard->idle());
+    EXPECT_FALSE(shard->On(0, Writer(PushHead{.clock = kClocks, .share = 1, .shares = 1, .parts = 1}).Take(), {}).ok());
+  }
+}
+
 TEST(Shard, SaysForWhomAReaderWaited) {
   const Task task = MakeTask("linear", 40, 1);
   TestLearner start(task);
