@@ -5,6 +5,7 @@
 
 #include "model/model_file.h"
 #include "model/network/description.h"
+#include "model/network/layer_costs.h"
 #include "model/network/network.h"
 #include "model/network/picture.h"
 #include "model/network/program.h"
@@ -33,16 +34,11 @@ Result<Shape> ShapeFrom(const std::string& text) {
   return shape;
 }
 
-// What a step of training computes for a row: forward, then the gradient by the weights and, but for layers that read
-// the data itself, by the input.
+// What a step of training computes for a row: forward and backward.
 double StepFlops(const Graph& graph, const std::vector<Facts>& facts) {
   double sum = 0;
-  for (std::size_t i = 1; i < facts.size(); ++i) {
-    const auto& inputs = graph.layers[i].inputs;
-    const bool first = std::all_of(inputs.begin(), inputs.end(), [](int input) { return input == 0; });
-    const int backward = (facts[i].blocks.empty() ? 0 : 1) + (first ? 0 : 1);
-    sum += facts[i].flops * (1 + backward);
-  }
+  for (std::size_t i = 1; i < facts.size(); ++i)
+    sum += facts[i].flops * (1 + model::network::BackwardTimes(graph, facts, i));
   return sum;
 }
 

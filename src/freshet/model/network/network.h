@@ -17,6 +17,8 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
 
 // The graph of a model that is a network; null for others.
 const Graph* GraphOf(const Model& model);
+// What computes its layers.
+const Backend& BackendOf(const Model& model);
 
 // Says so of everything in it that the library can compute only very slowly (Program::slow).
 void WarnOfSlowLayers(const Model& model, base::Log& log);

@@ -1,6 +1,7 @@
 #include "strategy/ring/ring.h"
 
 #include "base/option.h"
+#include "strategy/ring/pipeline.h"
 
 namespace freshet::strategy {
 namespace {
@@ -22,6 +23,7 @@ Result<void> Check(const StrategyOptions& options) {
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
   TRY(Check(options));
   const std::string& kind = world.model.config().kind;
+  if (kind == "network") return ring::MakePipeline(options, world);
   return Error{Code::kInvalid,
                Str(Option("strategy"), " ring cuts networks, not ", Option("model"), " ", kind, "; use allreduce")};
 }
