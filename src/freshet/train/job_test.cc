@@ -125,6 +125,58 @@ TEST_F(JobTest, LbfgsByWorkersOfOneProcessAndOfSeveralMakesTheSameModelAboutThat
     }
 }
 
+TEST_F(JobTest, OnARingAllHaveTheModelOfOneWorkerAndTellWhatTheySent) {
+  job_.learning.model = "mlp";
+  job_.learning.optimizer = "sgd";
+  job_.batch = 24;
+  job_.epochs = 2;
+  Job alone = job_;
+  alone.together.strategy.accumulate = 4;
+  const Outcome one = MustRun(alone);
+  job_.together.strategy.kind = "ring";
+  job_.together.strategy.micro = 4;
+  Job inside = job_;
+  inside.together.workers = 3;
+  const Outcome threads = MustRun(inside);
+  EXPECT_NEAR(threads.report.last_epoch.loss(), one.report.last_epoch.loss(), 1e-3 * one.report.last_epoch.loss());
+  ASSERT_EQ(threads.workers.size(), 3u);
+  for (const WorkerReport& worker : threads.workers) {
+    EXPECT_EQ(worker.times.bytes_next > 0, worker.rank < 2);
+    EXPECT_EQ(worker.times.bytes_back > 0, worker.rank > 0);
+  }
+  const std::string model = Saved(threads, "inside.model");
+  for (const Outcome& outcome : MustRunAsProcesses(3, job_)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+}
+
+TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
+  job_.learning.model = "mlp";
+  job_.together.strategy.kind = "ring";
+  job_.together.workers = 3;
+  const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
+    Job job = job_;
+    change(job);
+    EXPECT_NE(Refused(job).find(why), std::string::npos) << Refused(job) << "\ninstead of\n" << why;
+  };
+  refused("a network of 3 layers cannot be cut into 4 stages", [](Job& job) { job.together.workers = 4; });
+  refused("3 layers cannot be cut into 6 stages, 2 for each of 3 members of a ring; use fewer workers or stages 1",
+          [](Job& job) { job.together.strategy.pipeline = "interleaved"; });
+  refused("stages 2 is for pipeline interleaved or flush", [](Job& job) { job.together.strategy.stages = 2; });
+  refused("pipeline interleaved is for stages 2 or more", [](Job& job) {
+    job.together.strategy.pipeline = "interleaved";
+    job.together.strategy.stages = 1;
+  });
+  refused("micro 40 micro-batches of batch 32", [](Job& job) { job.together.strategy.micro = 40; });
+  refused("use micro 4", [](Job& job) { job.together.strategy.accumulate = 4; });
+  refused("strategy ring does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
+  refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
+  refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused("elastic does not go with strategy: ring", [](Job& job) {
+    job.together.workers = 0;
+    job.together.elastic = "2:3";
+  });
+  refused("exact is for strategy allreduce", [](Job& job) { job.together.strategy.exact = true; });
+}
+
 TEST_F(JobTest, LbfgsByWorkersRefusesWhatItsStepsCannotBeMadeWith) {
   job_.learning.optimizer = "lbfgs";
   job_.together.workers = 2;

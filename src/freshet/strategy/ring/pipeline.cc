@@ -52,6 +52,7 @@ class Pipeline final : public Synchronous {
   Result<void> Settle() override {
     if (!std::exchange(apart_, false)) return {};
     const auto begun = world_.clock.Now();
+    const std::uint64_t sent = fabric_.bytes_sent(), shared = fabric_.bytes_shared();
     fabric::Transfers transfers(fabric_, world_.collectives.NextTag(), "bringing all parts of the model to all");
     const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
     for (int round = 0; round + 1 < size(); ++round) {
@@ -61,6 +62,8 @@ class Pipeline final : public Synchronous {
         TRY(transfers.Wait(TRY(transfers.Receive(before, fabric::AsBytes(values)))));
     }
     TRY(transfers.WaitAll());
+    times_.bytes_sent += fabric_.bytes_sent() - sent;
+    times_.bytes_shared += fabric_.bytes_shared() - shared;
     Count(&StepTimes::exchange, "exchange", begun, world_.clock.Now(), {.note = "all parts of the model to all"});
     return {};
   }
