@@ -12,7 +12,7 @@ namespace freshet::simulate {
 // complete are real.
 //
 // Ownership: borrows all it is given.
-class CostedModel final : public model::Model {
+class CostedModel : public model::Model {
  public:
   enum class Values { kReal, kNone };
   // `spend` takes so many seconds of so many cores.

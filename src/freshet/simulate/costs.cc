@@ -44,6 +44,11 @@ StepCost DescribedCosts::Of(std::size_t rows, int cores) const {
   return cost;
 }
 
+std::optional<Costs::OfLayer> DescribedCosts::OfOneLayer(std::size_t layer, std::size_t rows, int cores) const {
+  const double forward = Seconds(layers_[layer], rows, cores);
+  return OfLayer{forward, layers_[layer].backward * forward};
+}
+
 StepCost DescribedSparseCosts::Of(std::size_t rows, int) const {
   constexpr double kLine = 64;
   const double places = static_cast<double>(rows) * entries_;

@@ -46,7 +46,7 @@ NetworkKept& Kept(Workspace& workspace) {
   return static_cast<NetworkKept&>(*workspace.kept);
 }
 
-class Network final : public Model {
+class Network final : public Model, public Layered {
  public:
   Network(const ModelConfig& config, const Loss& loss, const Backend& backend, Graph graph, std::vector<Facts> facts,
           std::vector<std::string> slow)
@@ -56,8 +56,8 @@ class Network final : public Model {
         facts_(std::move(facts)),
         slow_(std::move(slow)) {}
 
-  const Graph& graph() const { return graph_; }
-  const Backend& backend() const { return backend_; }
+  const Graph& graph() const override { return graph_; }
+  const Backend& backend() const override { return backend_; }
   const std::vector<std::string>& slow() const { return slow_; }
   Traits traits() const override {
     const bool batch_norm = std::any_of(graph_.layers.begin(), graph_.layers.end(),
@@ -326,14 +326,14 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
 }
 
 const Graph* GraphOf(const Model& model) {
-  const auto* const network = dynamic_cast<const Network*>(&model);
-  return network == nullptr ? nullptr : &network->graph();
+  const auto* const layered = dynamic_cast<const Layered*>(&model);
+  return layered == nullptr ? nullptr : &layered->graph();
 }
 
 const Backend& BackendOf(const Model& model) {
-  const auto* const network = dynamic_cast<const Network*>(&model);
-  CHECK(network != nullptr);
-  return network->backend();
+  const auto* const layered = dynamic_cast<const Layered*>(&model);
+  CHECK(layered != nullptr);
+  return layered->backend();
 }
 
 void WarnOfSlowLayers(const Model& model, base::Log& log) {

@@ -85,7 +85,7 @@ class Pipeline final : public Synchronous {
     times_.bytes_next += traffic.sent_on();
     times_.bytes_back += traffic.sent_back();
     const std::size_t first = fabric::ChunkBegin(piece.rows, rank(), size()) * head_loss_.scores();
-    std::copy_n(tidings_.scores.data() + first, scores.size(), scores.data());
+    std::copy_n(tidings_.scores.data() + first, mine.rows * head_loss_.scores(), scores.data());
     return weight > 0 ? tidings_.loss * WeightOf(mine) / weight : 0.0;
   }
 

@@ -164,11 +164,8 @@ std::span<const float> Stage::EnteringGradient(std::size_t micro, std::size_t i)
 }
 
 std::size_t Stage::bytes() const {
-  std::size_t bytes = unwanted_.size() * sizeof(float);
-  for (const Slot& slot : slots_) {
-    for (const auto& program : slot.programs) bytes += program->arena_bytes();
-    bytes += BytesOf(slot.entering) + BytesOf(slot.added);
-  }
+  std::size_t bytes = slots_[0].programs.front()->arena_bytes() * depth_;
+  for (const Slot& slot : slots_) bytes += BytesOf(slot.entering);
   for (const Memory& memory : gradients_) bytes += BytesOf(memory);
   return bytes;
 }

@@ -58,7 +58,7 @@ class Stage {
   void Backward(std::size_t micro, const optimize::Parameters& parameters, optimize::Gradient& gradient);
   std::span<const float> EnteringGradient(std::size_t micro, std::size_t i) const;
 
-  std::size_t bytes() const;  // of all memory it has now
+  std::size_t bytes() const;  // of its memory when as many micro-batches are under way as there is room for
 
  private:
   using Memory = std::vector<std::vector<float>>;  // by tensor
