@@ -1,6 +1,7 @@
 #include "strategy/ring/ring.h"
 
 #include "base/option.h"
+#include "strategy/ring/columns.h"
 #include "strategy/ring/pipeline.h"
 
 namespace freshet::strategy {
@@ -22,10 +23,11 @@ Result<void> Check(const StrategyOptions& options) {
 
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
   TRY(Check(options));
+  if (world.model.partials() != nullptr) return ring::MakeColumns(options, world);
   const std::string& kind = world.model.config().kind;
   if (kind == "network") return ring::MakePipeline(options, world);
-  return Error{Code::kInvalid,
-               Str(Option("strategy"), " ring cuts networks, not ", Option("model"), " ", kind, "; use allreduce")};
+  return Error{Code::kInvalid, Str(Option("strategy"), " ring is for networks, linear models, fm and kmeans, not for ",
+                                   Option("model"), " ", kind, "; use allreduce")};
 }
 
 }  // namespace freshet::strategy

@@ -8,7 +8,8 @@ namespace freshet::strategy {
 // and member i talks to members i-1 and i+1 only. All are handed the same rows (StrategyOptions::whole) and take every
 // step together; between steps, whenever they Settle, all bring their parts to all.
 //
-// How a model is cut depends on its kind: networks by layers (pipeline.h).
+// How a model is cut depends on its kind: networks by layers (pipeline.h), models that say what their parameters make of a
+// row (model::Partials) by columns (columns.h).
 //
 // kInvalid for a kind of model that cannot be cut, and for options that do not go with a ring.
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world);
