@@ -29,8 +29,14 @@ class WithoutUpdates final : public Costs {
   const Costs& costs_;
 };
 
+// Its members share in each row.
+bool Spread(const Scenario& scenario, const model::Model& model) {
+  return scenario.strategy.kind == "ring" && model.partials() != nullptr;
+}
 // Its members run layers themselves.
-bool Ringed(const Scenario& scenario) { return scenario.strategy.kind == "ring"; }
+bool Ringed(const Scenario& scenario, const model::Model& model) {
+  return scenario.strategy.kind == "ring" && model.partials() == nullptr;
+}
 bool Served(const Scenario& scenario) { return scenario.strategy.kind == "server"; }
 int ServersOf(const Scenario& scenario) { return Served(scenario) ? scenario.strategy.servers : 0; }
 
@@ -65,13 +71,14 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
                       Cluster::Member& member) {
   const WithoutUpdates served(costs);
   const Costs& of_worker = Served(scenario) ? static_cast<const Costs&>(served) : costs;
-  const bool real = drawn != nullptr && !Ringed(scenario);
+  const bool real = drawn != nullptr && !Ringed(scenario, model);
   const auto spend = [&member](double seconds, int cores) { member.cores().Work(seconds, cores); };
-  const CostedModel costed(model, of_worker, real ? CostedModel::Values::kReal : CostedModel::Values::kNone, spend);
+  const int workers = scenario.nodes * scenario.workers_per_node;
+  const CostedModel costed(model, of_worker, real ? CostedModel::Values::kReal : CostedModel::Values::kNone, spend, {},
+                           Spread(scenario, model) ? workers : 1);
   const std::unique_ptr<fabric::Fabric> fabric = member.Connect();
   optimize::HollowMemory hollow;
   optimize::HeapMemory heap;
-  const int workers = scenario.nodes * scenario.workers_per_node;
   Disk disk(member.clock(), scenario.shared_disk ? scenario.platform.shared_disk_gb_s * 1e9 / workers
                                                  : scenario.platform.disk_mb_s * 1e6 / scenario.workers_per_node);
   base::Trace trace(member.clock());
@@ -83,17 +90,17 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
                        .trace = traced ? &trace : nullptr};
   options.strategy.threads = std::max(1, scenario.platform.cores / scenario.workers_per_node);
   std::unique_ptr<CostedNetwork> network;
-  if (Ringed(scenario)) network = TRY(CostedNetwork::Make(model, costs, options.strategy.threads, spend));
+  if (Ringed(scenario, model)) network = TRY(CostedNetwork::Make(model, costs, options.strategy.threads, spend));
   data::Batch rows;
   rows.rows = RowsOfStep(scenario.strategy);
   rows.labels = rows.dense = static_cast<const float*>(base::Hollow());
   std::vector<float> scores(drawn != nullptr ? rows.rows * costed.scores() : 0);
   Measured measured;
-  measured.made =
-      TRY(Ringed(scenario) ? MakeSteps(options, *fabric, member.clock(), *network, hollow, drawn->batch(), scores)
-          : real           ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
-                           : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
-                                       base::HollowFloats(rows.rows * costed.scores())));
+  measured.made = TRY(Ringed(scenario, model)
+                          ? MakeSteps(options, *fabric, member.clock(), *network, hollow, drawn->batch(), scores)
+                      : real ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
+                             : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
+                                         base::HollowFloats(rows.rows * costed.scores())));
   if (traced)
     measured.trace = trace.ToJson(member.rank(), Str("rank ", member.rank()), Str("node ", member.node()),
                                   [](base::Clock::Duration time) { return time; });
@@ -138,7 +145,8 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
   std::optional<DrawnRows> drawn;
-  if (!model.config().dense || Ringed(scenario)) drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
+  if (!model.config().dense || Ringed(scenario, model))
+    drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
   cluster.Run([&](Cluster::Member& member) {
     Result<Measured> result = Work(scenario, model, costs, drawn ? &*drawn : nullptr, member);
     Measured& mine = measured[static_cast<std::size_t>(member.rank())];
