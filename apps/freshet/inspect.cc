@@ -134,6 +134,7 @@ extern const Verb kInspect = {
     "  freshet inspect freshet-state/ctr --records 5    its versions and the end of its journal\n"
     "  freshet inspect --network alexnet --batch 256    layers, parameters, arithmetic and memory\n"
     "  freshet inspect --network googlenet --draw googlenet.svg\n"
+    "  freshet inspect --network googlenet --ring 4     who would hold and send what on a ring of workers\n"
     "  freshet inspect --network lenet5 --toml > mine.toml\n"
     "  freshet inspect --network mine.toml --draw mine.dot\n",
     Run};

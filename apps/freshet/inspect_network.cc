@@ -5,6 +5,7 @@
 
 #include "model/model_file.h"
 #include "model/network/description.h"
+#include "model/network/layer_costs.h"
 #include "model/network/network.h"
 #include "model/network/picture.h"
 #include "model/network/program.h"
@@ -33,16 +34,11 @@ Result<Shape> ShapeFrom(const std::string& text) {
   return shape;
 }
 
-// What a step of training computes for a row: forward, then the gradient by the weights and, but for layers that read
-// the data itself, by the input.
+// What a step of training computes for a row: forward and backward.
 double StepFlops(const Graph& graph, const std::vector<Facts>& facts) {
   double sum = 0;
-  for (std::size_t i = 1; i < facts.size(); ++i) {
-    const auto& inputs = graph.layers[i].inputs;
-    const bool first = std::all_of(inputs.begin(), inputs.end(), [](int input) { return input == 0; });
-    const int backward = (facts[i].blocks.empty() ? 0 : 1) + (first ? 0 : 1);
-    sum += facts[i].flops * (1 + backward);
-  }
+  for (std::size_t i = 1; i < facts.size(); ++i)
+    sum += facts[i].flops * (1 + model::network::BackwardTimes(graph, facts, i));
   return sum;
 }
 
@@ -76,18 +72,22 @@ Result<void> DrawTo(Door& door, const std::string& path, const Graph& graph, con
   return base::WriteAtomic(door.files, path, [&](base::OutputFile& file) { return file.Write(picture); });
 }
 
-// Memory of one training step, as far as it can be known beforehand.
-Result<Json> BytesOf(const Graph& graph, std::uint64_t parameters, const NetworkFlags& flags) {
+// Numbers that the rule remembers for each parameter.
+Result<int> SlotsOf(const std::string& rule) {
   optimize::HeapMemory memory;
   optimize::OptimizerOptions options;
-  options.kind = flags.optimizer;
-  const auto optimizer = TRY(optimize::Optimizer::Make(options, memory));
+  options.kind = rule;
+  return TRY(optimize::Optimizer::Make(options, memory))->slots();
+}
+
+// Memory of one training step, as far as it can be known beforehand.
+Result<Json> BytesOf(const Graph& graph, std::uint64_t parameters, int slots, const NetworkFlags& flags) {
   const auto program =
       TRY(model::network::Program::Compile(graph, {.rows = static_cast<std::size_t>(flags.batch), .training = true}));
   const std::uint64_t weights = parameters * sizeof(float);
   return Json{{"weights", weights},
               {"gradient", weights},
-              {"optimizer_state", weights * static_cast<std::uint64_t>(optimizer->slots())},
+              {"optimizer_state", weights * static_cast<std::uint64_t>(slots)},
               {"arena", program->arena_bytes()}};
 }
 
@@ -108,6 +108,7 @@ void NetworkFlags::Register(base::Settings& settings) {
   settings.Add("optimizer", &optimizer, "whose state is counted", {.value = "NAME"});
   settings.Add("draw", &draw, "write a picture of it (.svg, or .dot for Graphviz)", {.value = "FILE"});
   settings.Add("toml", &toml, "print the text that describes it, to begin one's own from");
+  ring.Register(settings);
 }
 
 Result<Graph> NetworkFlags::Open(Door& door) const {
@@ -146,18 +147,22 @@ Result<Json> NetworkFlags::Describe(Door& door, const Graph& graph) const {
     flops += fact.flops;
     for (const optimize::Block& block : fact.blocks) statistics += block.follow > 0 ? block.rows * block.width : 0;
   }
-  const Json bytes =
-      TRY(BytesOf(graph, parameters, *this));  // not below: what is half made would be lost with an error
-  return Json{{"input", graph.input},
-              {"target", NameOf(graph.target)},
-              {"batch", batch},
-              {"layers", LayersOf(graph, facts, batch)},
-              {"parameters", parameters},
-              {"statistics", statistics},
-              {"flops_forward_row", flops},
-              {"flops_step_row", StepFlops(graph, facts)},
-              {"optimizer", optimizer},
-              {"bytes", bytes}};
+  const int slots = TRY(SlotsOf(optimizer));
+  const Json bytes = TRY(BytesOf(graph, parameters, slots, *this));
+  Json ringed;
+  if (ring.members > 0) ringed = TRY(ring.Describe(graph, batch, slots));
+  Json described{{"input", graph.input},
+                 {"target", NameOf(graph.target)},
+                 {"batch", batch},
+                 {"layers", LayersOf(graph, facts, batch)},
+                 {"parameters", parameters},
+                 {"statistics", statistics},
+                 {"flops_forward_row", flops},
+                 {"flops_step_row", StepFlops(graph, facts)},
+                 {"optimizer", optimizer},
+                 {"bytes", bytes}};
+  if (ring.members > 0) described["ring"] = std::move(ringed);
+  return described;
 }
 
 std::string NetworkText(const Json& network) {
@@ -177,7 +182,7 @@ std::string NetworkText(const Json& network) {
              Fixed(network["flops_step_row"].get<double>() * batch / 1e9, 2), " GFLOP a training step of ", batch,
              " rows\nmemory      ", bytes("weights"), " weights, ", bytes("gradient"), " gradient, ",
              bytes("optimizer_state"), " state of ", network["optimizer"].get<std::string>(), ", ", bytes("arena"),
-             " for a training step of ", batch, " rows\n");
+             " for a training step of ", batch, " rows\n", network.contains("ring") ? RingText(network["ring"]) : "");
 }
 
 Result<void> InspectNetwork(Door& door, const NetworkFlags& flags, bool json) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/settings.h"
+#include "inspect_ring.h"
 #include "model/network/graph.h"
 #include "verb.h"
 
@@ -16,6 +17,7 @@ struct NetworkFlags {
   std::string network, input, draw, optimizer = "momentum";
   std::uint64_t classes = 0, batch = 32;
   bool toml = false;
+  RingFlags ring;
 
   void Register(base::Settings& settings);
   // The network that `network` names: one of the zoo, a text (.toml) or a saved model.

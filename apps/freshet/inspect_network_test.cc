@@ -56,6 +56,29 @@ TEST_F(InspectNetworkTest, JsonHasTheSameNumbers) {
   EXPECT_LT(json["flops_step_row"], json["flops_forward_row"].get<double>() * 3);
 }
 
+TEST_F(InspectNetworkTest, ShowsWhoWouldHoldAndSendWhatOnARing) {
+  const std::string out = Shows({"--network", "lenet5", "--ring", "2", "--batch", "64"});
+  for (const char* piece : {"to the one before", "conv1 … ", "8 micro-batches a step: idle 11.1 %"})
+    ExpectMentions(out, piece);
+  const Json json = Json::parse(
+      Shows({"--network", "lenet5", "--ring", "3", "--batch", "64", "--pipeline", "flush", "--micro", "4", "--json"}),
+      nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  const Json& members = json["ring"]["members"];
+  ASSERT_EQ(members.size(), 3u);
+  std::uint64_t parameters = 0;
+  double cost = 0;
+  for (std::size_t m = 0; m < 3; ++m) {
+    parameters += members[m]["parameters"].get<std::uint64_t>();
+    cost += members[m]["cost_share"].get<double>();
+    EXPECT_EQ(members[m]["bytes_next"], m < 2 ? members[m + 1]["bytes_back"] : Json(0));
+  }
+  EXPECT_EQ(parameters, json["parameters"]);
+  EXPECT_NEAR(cost, 1, 1e-9);
+  ExpectMentions(Refuses({"--network", "mlp", "--ring", "8"}), "cannot be cut into 8 stages");
+  ExpectMentions(Refuses({"--network", "lenet5", "--ring", "2", "--stages", "2"}), "--stages 2 is for --pipeline");
+}
+
 TEST_F(InspectNetworkTest, TextOfTheZooIsABeginningOfOnesOwn) {
   scratch_.Write("mine.toml", Shows({"--network", "lenet5", "--toml"}));
   EXPECT_EQ(Shows({"--network", "mine.toml"}), Shows({"--network", "lenet5"}));

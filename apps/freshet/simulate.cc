@@ -121,6 +121,7 @@ std::string Knee(const std::vector<Row>& rows) {
 std::string How(const Flags& flags) {
   const strategy::StrategyOptions& how = flags.together.strategy;
   if (Served(flags)) return Str("servers, ", how.synchrony);
+  if (how.kind == "ring") return Str("ring, ", how.pipeline);
   return Str(how.kind, " by ", flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
              how.kind == "allreduce" ? "" : Str(", every ", how.every));
 }

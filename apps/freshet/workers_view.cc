@@ -63,6 +63,23 @@ std::string Table(const std::vector<WorkerLine>& workers) {
   return out;
 }
 
+// Of a ring: which share of its time each waited for its neighbours, and what it sent to them.
+std::string Ring(const std::vector<WorkerLine>& workers) {
+  const bool any = std::any_of(workers.begin(), workers.end(), [](const WorkerLine& worker) {
+    return worker.times.bytes_next + worker.times.bytes_back > 0;
+  });
+  if (!any) return "";
+  std::string out = "ring      idle    to the next    to the one before\n";
+  for (const WorkerLine& worker : workers) {
+    const StepTimes& times = worker.times;
+    const double idle = times.total() > 0 ? 100 * times.wait / times.total() : 0;
+    out += Str(Right(Str(worker.rank), 6), Right(Str(Fixed(idle, 1), " %"), 8),
+               Right(HumanBytes(static_cast<double>(times.bytes_next)), 15),
+               Right(HumanBytes(static_cast<double>(times.bytes_back)), 21), "\n");
+  }
+  return out;
+}
+
 // What a worker is busy with while others may wait for it.
 double Work(const StepTimes& times) { return times.read + times.compute + times.apply; }
 
@@ -220,6 +237,11 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   json["bytes_sent"] = t.bytes_sent;
   json["bytes_shared"] = t.bytes_shared;
   json["bytes_dense"] = t.bytes_dense;
+  if (t.bytes_next + t.bytes_back > 0) {
+    json["bytes_next"] = t.bytes_next;
+    json["bytes_back"] = t.bytes_back;
+    json["idle"] = t.total() > 0 ? t.wait / t.total() : 0.0;
+  }
   if (t.apart > 0) json["apart"] = t.apart;
   std::size_t stale = t.stale.size();
   while (stale > 0 && t.stale[stale - 1] == 0) --stale;
@@ -256,7 +278,8 @@ std::string ToText(const std::vector<WorkerLine>& workers, bool compressed) {
   if (compressed && Sent(sum) > 0 && sum.bytes_dense > Sent(sum))
     out += Str("exchanged    ", Fixed(static_cast<double>(sum.bytes_dense) / static_cast<double>(Sent(sum)), 1),
                " times fewer bytes than dense\n");
-  return out + Apart(workers) + Stale(workers) + WaitedFor(workers) + Hot(workers).ToText() + Stragglers(workers);
+  return out + Ring(workers) + Apart(workers) + Stale(workers) + WaitedFor(workers) + Hot(workers).ToText() +
+         Stragglers(workers);
 }
 
 }  // namespace freshet::cli

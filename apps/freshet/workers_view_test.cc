@@ -90,6 +90,22 @@ TEST(WorkersView, WhatWasSavedCountsWhatWentThroughSharedMemoryToo) {
   EXPECT_EQ(text.find('%'), std::string::npos) << text;
 }
 
+TEST(WorkersView, OfARingSaysWhoWasIdleAndWhatWentWhere) {
+  std::vector<WorkerLine> workers(2);
+  workers[1].rank = 1;
+  EXPECT_EQ(ToText(workers, false).find("idle"), std::string::npos);
+  workers[0].times.compute = 3;
+  workers[0].times.wait = 1;
+  workers[0].times.bytes_next = 2'000'000;
+  workers[1].times.compute = 4;
+  workers[1].times.bytes_back = 1'000'000;
+  const std::string text = ToText(workers, false);
+  for (const char* piece : {"ring      idle    to the next    to the one before\n", "0  25.0 %", "2.0 MB", "1   0.0 %"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << " is not in\n" << text;
+  EXPECT_EQ(ToJson(workers[0]).at("idle"), 0.25);
+  EXPECT_EQ(ToJson(workers[1]).at("bytes_back"), 1'000'000);
+}
+
 TEST(WorkersView, SaysWhoWasWaitedFor) {
   std::vector<WorkerLine> workers(3);
   for (int rank = 0; rank < 3; ++rank) workers[static_cast<std::size_t>(rank)].rank = rank;

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "model/kinds.h"
+#include "model/partials.h"
 #include "model/vector.h"
 
 namespace freshet::model {
@@ -27,7 +28,7 @@ float Load(const float& place) {
     return place;
 }
 
-class Linear final : public Model {
+class Linear final : public Model, public Partials {
  public:
   using Model::Model;
   Traits traits() const override {
@@ -36,6 +37,7 @@ class Linear final : public Model {
             .met_by_entry = config_.classes,
             .weighs_features = config_.classes == 1};
   }
+  const Partials* partials() const override { return this; }
 
   std::vector<optimize::Block> Blocks() const override {
     const std::uint64_t k = config_.classes;
@@ -62,7 +64,8 @@ class Linear final : public Model {
       Score<false>(parameters, batch, r, row_scores);
       sum += batch.weight(r) * loss_.Evaluate(row_scores, batch.labels[r], workspace.deltas);
       for (float& delta : workspace.deltas) delta *= batch.weight(r);
-      Accumulate(batch, r, workspace.deltas, gradient);
+      AddToBias(workspace.deltas, gradient);
+      AddToWeights(batch, r, workspace.deltas, gradient);
     }
     return sum;
   }
@@ -84,7 +87,7 @@ class Linear final : public Model {
   void Observe(Parameters& parameters, const Batch& batch, Optimizer& optimizer) const override {
     const std::uint32_t one_row[] = {0};
     const float one[] = {1.0f};
-    optimizer.ObserveRows(parameters, kBias, one_row, one);
+    if (parameters.held(kBias)) optimizer.ObserveRows(parameters, kBias, one_row, one);
     for (std::size_t r = 0; r < batch.rows; ++r) {
       if (batch.sparse())
         optimizer.ObserveRows(parameters, kWeights, Indices(batch, r), Values(batch, r));
@@ -96,6 +99,43 @@ class Linear final : public Model {
   // Only a scale-aware rule cares for the size of features.
   Observes observes(const Parameters&, const Optimizer& optimizer) const override {
     return optimizer.name() == "adaptive" ? Observes::kSizes : Observes::kNothing;
+  }
+
+  // Partial scores are summed up; the derivatives of the loss by the scores take their place.
+  Cut cut(std::size_t block) const override {
+    if (block == kBias) return Cut::kFirst;
+    return config_.dense ? Cut::kNumbers : Cut::kFeatures;
+  }
+  std::size_t width() const override { return scores(); }
+  void Merge(const Parameters& own, const Batch& batch, Workspace&, std::span<float> partials) const override {
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const std::span<float> row = partials.subspan(r * scores(), scores());
+      if (own.held(kBias)) AddScaled(row.data(), 1, own.Row(kBias, 0), row.size());
+      AddWeighted<false>(own, batch, r, row);
+    }
+  }
+  double Close(Parameters&, const Batch& batch, Workspace& workspace, std::span<float> partials, std::size_t first,
+               std::size_t last, std::span<float> out) const override {
+    workspace.deltas.resize(scores());
+    double sum = 0;
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const std::span<float> row = partials.subspan(r * scores(), scores());
+      const double loss = loss_.Evaluate(row, batch.labels[r], workspace.deltas);
+      if (first <= r && r < last) {
+        sum += batch.weight(r) * loss;
+        std::copy(row.begin(), row.end(), out.begin() + static_cast<std::ptrdiff_t>((r - first) * scores()));
+      }
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] = workspace.deltas[k] * batch.weight(r);
+    }
+    return sum;
+  }
+  void AddGradient(const Parameters& own, const Batch& batch, Workspace&, std::span<const float> closed,
+                   Gradient& gradient) const override {
+    for (std::size_t r = 0; r < batch.rows; ++r) {
+      const auto deltas = closed.subspan(r * scores(), scores());
+      if (own.held(kBias)) AddToBias(deltas, gradient);
+      if (own.held(kWeights)) AddToWeights(batch, r, deltas, gradient);
+    }
   }
 
  private:
@@ -113,6 +153,13 @@ class Linear final : public Model {
   void Score(const Parameters& parameters, const Batch& batch, std::size_t r, std::span<float> out) const {
     const float* const bias = parameters.Row(kBias, 0);
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = Load<kShared>(bias[k]);
+    AddWeighted<kShared>(parameters, batch, r, out);
+  }
+
+  // Part of its callers' loops: where some called it and others did not, their scores had other bits.
+  template <bool kShared>
+  [[gnu::always_inline]] void AddWeighted(const Parameters& parameters, const Batch& batch, std::size_t r,
+                                          std::span<float> out) const {
     if (batch.sparse()) return ScoreSparse<kShared>(parameters, Indices(batch, r), Values(batch, r), out);
     for (std::size_t k = 0; k < out.size(); ++k) {
       const float* const w = parameters.Row(kWeights, k);
@@ -180,9 +227,11 @@ class Linear final : public Model {
     return sum;
   }
 
-  void Accumulate(const Batch& batch, std::size_t r, std::span<const float> deltas, Gradient& gradient) const {
+  static void AddToBias(std::span<const float> deltas, Gradient& gradient) {
     float* const bias = gradient.blocks[kBias].Touch(0);
     for (std::size_t k = 0; k < deltas.size(); ++k) bias[k] += deltas[k];
+  }
+  static void AddToWeights(const Batch& batch, std::size_t r, std::span<const float> deltas, Gradient& gradient) {
     if (!batch.sparse()) {
       for (std::size_t k = 0; k < deltas.size(); ++k)
         AddScaled(gradient.blocks[kWeights].Touch(static_cast<std::uint32_t>(k)), deltas[k], Dense(batch, r).data(),

@@ -59,6 +59,7 @@ struct Workspace {
 };
 
 class Ratings;
+class Partials;
 
 // Describes a computation; owns neither weights nor scratch, so that one model object serves many versions and threads.
 // Indices at or beyond the rows a block has stand for what the model has not seen: they add nothing to a prediction.
@@ -78,6 +79,8 @@ class Model {
   virtual Traits traits() const = 0;
   // What more it can do if it is a model of ratings; else null.
   virtual const Ratings* ratings() const { return nullptr; }
+  // What more if its parameters may be spread over members, of whom none has all; else null.
+  virtual const Partials* partials() const { return nullptr; }
 
   // The blocks of this model's parameters, in order.
   virtual std::vector<optimize::Block> Blocks() const = 0;

@@ -57,6 +57,10 @@ class Parameters {
   std::uint64_t width(std::size_t b) const { return tables_[b].block.width; }
   float follow(std::size_t b) const { return tables_[b].block.follow; }
   bool held(std::size_t b) const { return tables_[b].block.held; }
+  // The number of its row 0 in the whole block.
+  std::uint64_t first_row(std::size_t b) const {
+    return tables_[b].block.within ? tables_[b].block.within->first_row : 0;
+  }
   std::optional<std::size_t> Find(std::string_view name) const;
 
   // Floats from one row to the next: the width, unless there is something beside.

@@ -9,13 +9,15 @@
 
 namespace freshet::simulate {
 
-CostedModel::CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told)
+CostedModel::CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told,
+                         int members)
     : Model(inner.config(), inner.loss()),
       inner_(inner),
       costs_(costs),
       values_(values),
       spend_(std::move(spend)),
-      told_(std::move(told)) {}
+      told_(std::move(told)),
+      members_(members) {}
 
 model::Traits CostedModel::traits() const {
   model::Traits traits = inner_.traits();
@@ -93,11 +95,34 @@ void CostedModel::Apply(optimize::Parameters& parameters, optimize::Gradient& gr
                         optimize::Optimizer& optimizer, model::Workspace& workspace) const {
   // What touches rows takes as long as it has rows.
   const auto rows = static_cast<std::size_t>(config().dense ? 1 : std::max(std::round(weight), 1.0));
-  spend_(costs_.Of(rows, workspace.threads).apply, workspace.threads);
+  spend_(costs_.Of(rows, workspace.threads).apply / members_, workspace.threads);
   if (real())
     inner_.Apply(parameters, gradient, weight, optimizer, workspace);
   else
     optimizer.BeginStep();
+}
+
+void CostedModel::SpendHalf(std::size_t rows, int threads) const {
+  if (rows > 0) spend_(costs_.Of(rows, threads).compute / (2 * members_), threads);
+}
+
+void CostedModel::Merge(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+                        std::span<float> partials) const {
+  inner_.partials()->Merge(own, batch, workspace, partials);
+  SpendHalf(batch.rows, workspace.threads);
+}
+
+double CostedModel::Close(optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+                          std::span<float> partials, std::size_t first, std::size_t last, std::span<float> out) const {
+  const double loss = inner_.partials()->Close(own, batch, workspace, partials, first, last, out);
+  if (told_ && last > first) told_(loss, last - first);
+  return loss;
+}
+
+void CostedModel::AddGradient(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+                              std::span<const float> closed, optimize::Gradient& gradient) const {
+  inner_.partials()->AddGradient(own, batch, workspace, closed, gradient);
+  SpendHalf(batch.rows, workspace.threads);
 }
 
 Result<optimize::Gradient> CostedModel::NewGradient(optimize::Memory& memory, const optimize::Portion& portion) const {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "model/model.h"
+#include "model/partials.h"
 #include "simulate/costs.h"
 
 namespace freshet::simulate {
@@ -12,14 +12,16 @@ namespace freshet::simulate {
 // complete are real.
 //
 // Ownership: borrows all it is given.
-class CostedModel final : public model::Model {
+class CostedModel : public model::Model, public model::Partials {
  public:
   enum class Values { kReal, kNone };
   // `spend` takes so many seconds of so many cores.
   using Spend = std::function<void(double seconds, int cores)>;
   // Told the summed loss of rows before they are learned from, when that has taken its time.
   using Told = std::function<void(double loss, std::size_t rows)>;
-  CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told = {});
+  // `members` share in each row, where parameters are spread.
+  CostedModel(const model::Model& inner, const Costs& costs, Values values, Spend spend, Told told = {},
+              int members = 1);
 
   model::Traits traits() const override;
   std::vector<optimize::Block> Blocks() const override { return inner_.Blocks(); }
@@ -49,14 +51,27 @@ class CostedModel final : public model::Model {
   bool Supervised() const override { return inner_.Supervised(); }
   bool WantsScaledLabels() const override { return inner_.WantsScaledLabels(); }
 
+  const model::Partials* partials() const override { return real() && inner_.partials() != nullptr ? this : nullptr; }
+  Cut cut(std::size_t block) const override { return inner_.partials()->cut(block); }
+  std::size_t width() const override { return inner_.partials()->width(); }
+  void Begin(std::span<float> partials) const override { inner_.partials()->Begin(partials); }
+  void Merge(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+             std::span<float> partials) const override;
+  double Close(optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+               std::span<float> partials, std::size_t first, std::size_t last, std::span<float> out) const override;
+  void AddGradient(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+                   std::span<const float> closed, optimize::Gradient& gradient) const override;
+
  private:
   bool real() const { return values_ == Values::kReal; }
+  void SpendHalf(std::size_t rows, int threads) const;  // of what a member computes of them
 
   const model::Model& inner_;
   const Costs& costs_;
   const Values values_;
   const Spend spend_;
   const Told told_;
+  const int members_;
 };
 
 }  // namespace freshet::simulate

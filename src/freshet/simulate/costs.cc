@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/network/layer_costs.h"
+
 namespace freshet::simulate {
 
 Result<DescribedCosts> DescribedCosts::Make(const model::network::Graph& graph, const fabric::sim::Platform& platform) {
@@ -12,9 +14,7 @@ Result<DescribedCosts> DescribedCosts::Make(const model::network::Graph& graph, 
     double elements = static_cast<double>(facts[l].elements());
     for (const int from : graph.layers[l].inputs)
       elements += static_cast<double>(facts[static_cast<std::size_t>(from)].elements());
-    const auto& inputs = graph.layers[l].inputs;
-    const bool first = std::all_of(inputs.begin(), inputs.end(), [](int input) { return input == 0; });
-    layer.backward = (layer.blocks > 0 ? 1 : 0) + (first ? 0 : 1);
+    layer.backward = model::network::BackwardTimes(graph, facts, l);
     layer.bytes = elements * sizeof(float);
     layer.weight_bytes = static_cast<double>(facts[l].parameters()) * sizeof(float);
     costs.layers_.push_back(layer);
@@ -42,6 +42,11 @@ StepCost DescribedCosts::Of(std::size_t rows, int cores) const {
   }
   cost.apply = 5 * parameters / (platform_.memory_gb_s * 1e9 * std::min(1.0, 1.0 * cores / platform_.cores));
   return cost;
+}
+
+std::optional<Costs::OfLayer> DescribedCosts::OfOneLayer(std::size_t layer, std::size_t rows, int cores) const {
+  const double forward = Seconds(layers_[layer], rows, cores);
+  return OfLayer{forward, layers_[layer].backward * forward};
 }
 
 StepCost DescribedSparseCosts::Of(std::size_t rows, int) const {

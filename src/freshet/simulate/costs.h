@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ class Costs {
  public:
   virtual ~Costs() = default;
   virtual StepCost Of(std::size_t rows, int cores) const = 0;
+  // Of one layer of a network, where that is known.
+  struct OfLayer {
+    double forward = 0, backward = 0;
+  };
+  virtual std::optional<OfLayer> OfOneLayer(std::size_t layer, std::size_t rows, int cores) const {
+    (void)layer, (void)rows, (void)cores;
+    return std::nullopt;
+  }
 };
 
 // Of a network, by what the cores of a platform can do: layers that multiply reach the platform's share of its best
@@ -30,6 +39,7 @@ class DescribedCosts final : public Costs {
   // kInvalid when the graph makes no sense.
   static Result<DescribedCosts> Make(const model::network::Graph& graph, const fabric::sim::Platform& platform);
   StepCost Of(std::size_t rows, int cores) const override;
+  std::optional<OfLayer> OfOneLayer(std::size_t layer, std::size_t rows, int cores) const override;
 
  private:
   struct Layer {

@@ -6,7 +6,7 @@
 
 #include "base/hollow.h"
 #include "base/str.h"
-#include "simulate/costed_model.h"
+#include "simulate/costed_network.h"
 #include "simulate/steps.h"
 #include "simulate/subject.h"
 
@@ -29,6 +29,14 @@ class WithoutUpdates final : public Costs {
   const Costs& costs_;
 };
 
+// Its members share in each row.
+bool Spread(const Scenario& scenario, const model::Model& model) {
+  return scenario.strategy.kind == "ring" && model.partials() != nullptr;
+}
+// Its members run layers themselves.
+bool Ringed(const Scenario& scenario, const model::Model& model) {
+  return scenario.strategy.kind == "ring" && model.partials() == nullptr;
+}
 bool Served(const Scenario& scenario) { return scenario.strategy.kind == "server"; }
 int ServersOf(const Scenario& scenario) { return Served(scenario) ? scenario.strategy.servers : 0; }
 
@@ -58,17 +66,19 @@ class Disk {
   base::Clock::Duration ready_{}, begun_{};
 };
 
-// `drawn` are rows for a model whose numbers are real.
+// `drawn` are rows for a model whose numbers are real, or whose labels are looked at.
 Result<Measured> Work(const Scenario& scenario, const model::Model& model, const Costs& costs, const DrawnRows* drawn,
                       Cluster::Member& member) {
   const WithoutUpdates served(costs);
   const Costs& of_worker = Served(scenario) ? static_cast<const Costs&>(served) : costs;
-  const CostedModel costed(model, of_worker, drawn != nullptr ? CostedModel::Values::kReal : CostedModel::Values::kNone,
-                           [&member](double seconds, int cores) { member.cores().Work(seconds, cores); });
+  const bool real = drawn != nullptr && !Ringed(scenario, model);
+  const auto spend = [&member](double seconds, int cores) { member.cores().Work(seconds, cores); };
+  const int workers = scenario.nodes * scenario.workers_per_node;
+  const CostedModel costed(model, of_worker, real ? CostedModel::Values::kReal : CostedModel::Values::kNone, spend, {},
+                           Spread(scenario, model) ? workers : 1);
   const std::unique_ptr<fabric::Fabric> fabric = member.Connect();
   optimize::HollowMemory hollow;
   optimize::HeapMemory heap;
-  const int workers = scenario.nodes * scenario.workers_per_node;
   Disk disk(member.clock(), scenario.shared_disk ? scenario.platform.shared_disk_gb_s * 1e9 / workers
                                                  : scenario.platform.disk_mb_s * 1e6 / scenario.workers_per_node);
   base::Trace trace(member.clock());
@@ -79,15 +89,18 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
                        .read = [&](std::size_t rows) { disk.Read(static_cast<double>(rows) * scenario.row_bytes); },
                        .trace = traced ? &trace : nullptr};
   options.strategy.threads = std::max(1, scenario.platform.cores / scenario.workers_per_node);
+  std::unique_ptr<CostedNetwork> network;
+  if (Ringed(scenario, model)) network = TRY(CostedNetwork::Make(model, costs, options.strategy.threads, spend));
   data::Batch rows;
   rows.rows = RowsOfStep(scenario.strategy);
   rows.labels = rows.dense = static_cast<const float*>(base::Hollow());
   std::vector<float> scores(drawn != nullptr ? rows.rows * costed.scores() : 0);
   Measured measured;
-  measured.made =
-      TRY(drawn != nullptr ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
-                           : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
-                                       base::HollowFloats(rows.rows * costed.scores())));
+  measured.made = TRY(Ringed(scenario, model)
+                          ? MakeSteps(options, *fabric, member.clock(), *network, hollow, drawn->batch(), scores)
+                      : real ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
+                             : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
+                                         base::HollowFloats(rows.rows * costed.scores())));
   if (traced)
     measured.trace = trace.ToJson(member.rank(), Str("rank ", member.rank()), Str("node ", member.node()),
                                   [](base::Clock::Duration time) { return time; });
@@ -132,7 +145,8 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
   std::optional<DrawnRows> drawn;
-  if (!model.config().dense) drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
+  if (!model.config().dense || Ringed(scenario, model))
+    drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
   cluster.Run([&](Cluster::Member& member) {
     Result<Measured> result = Work(scenario, model, costs, drawn ? &*drawn : nullptr, member);
     Measured& mine = measured[static_cast<std::size_t>(member.rank())];

@@ -2,6 +2,7 @@
 
 #include "base/option.h"
 #include "strategy/own_pace.h"
+#include "strategy/ring/ring.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
@@ -14,12 +15,12 @@ struct Entry {
 };
 constexpr Entry kRegistry[] = {{"allreduce", MakeAllReduce}, {"average", MakeAverage}, {"groups", MakeGroups}};
 
-// And for each in which nobody waits for the others.
-struct PacedEntry {
+// And for each in which nobody waits for the others, or whose members are not alike.
+struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr PacedEntry kPaced[] = {{"gossip", MakeGossip}, {"server", MakeServer}};
+constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}};
 
 // What makes no sense, of any kind.
 Result<void> Check(const StrategyOptions& options, int members) {
@@ -51,7 +52,8 @@ void StepTimes::Add(const StepTimes& other) {
        {&StepTimes::read, &StepTimes::compute, &StepTimes::wait, &StepTimes::exchange, &StepTimes::apply})
     this->*part += other.*part;
   for (std::uint64_t StepTimes::*part :
-       {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense})
+       {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense,
+        &StepTimes::bytes_next, &StepTimes::bytes_back})
     this->*part += other.*part;
   for (std::size_t i = 0; i < stale.size(); ++i) stale[i] += other.stale[i];
   if (other.apart > 0) apart = other.apart;  // they met later
@@ -59,12 +61,12 @@ void StepTimes::Add(const StepTimes& other) {
 
 std::vector<std::string> Strategy::Kinds() {
   std::vector<std::string> names = Synchronous::Kinds();
-  for (const PacedEntry& entry : kPaced) names.emplace_back(entry.name);
+  for (const OtherEntry& entry : kOthers) names.emplace_back(entry.name);
   return names;
 }
 
 Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
-  for (const PacedEntry& entry : kPaced) {
+  for (const OtherEntry& entry : kOthers) {
     if (entry.name != options.kind) continue;
     TRY(Check(options, world.collectives.fabric().size()));
     return entry.make(options, world);

@@ -62,8 +62,13 @@ struct StrategyOptions {
   std::uint64_t push_every = 1;    // not bsp: steps whose gradients a worker pushes together
   int replicas = 2;                // members that have each shard, where losses are survived
   bool slower_when_stale = false;  // not bsp: an update counts the less, the more came before it since its worker read
-  bool large =
-      false;  // servers have memory for their rows only, workers for those of their batches (server/near_rows.h)
+  // Servers have memory for their rows only, workers for those of their batches (server/near_rows.h).
+  bool large = false;
+
+  // ring, of networks: how a step goes through the stages of the members (ring/schedule.h)
+  std::string pipeline = "1f1b";  // flush, 1f1b, interleaved
+  std::uint64_t micro = 0;        // micro-batches of an update; 0: a few for each member
+  int stages = 0;                 // that each member holds; 0: 1, or 2 where they are interleaved
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
@@ -76,6 +81,7 @@ struct StepTimes {
   std::uint64_t steps = 0, rows = 0;
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
   std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
+  std::uint64_t bytes_next = 0, bytes_back = 0;  // ring: of tensors, to the next member and to the one before
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.

@@ -2,12 +2,12 @@
 
 #include <functional>
 
-#include "model/model.h"
+#include "model/partials.h"
 
 namespace freshet::strategy {
 
 // Another model, with something done before each of its gradients.
-class Watched final : public model::Model {
+class Watched final : public model::Model, public model::Partials {
  public:
   using Before = std::function<void(const data::Batch& batch)>;
   Watched(const Model& inside, Before before)
@@ -52,6 +52,24 @@ class Watched final : public model::Model {
   }
   bool GivesFactors(std::size_t block) const override { return inside_.GivesFactors(block); }
   bool Supervised() const override { return inside_.Supervised(); }
+
+  const model::Partials* partials() const override { return inside_.partials() == nullptr ? nullptr : this; }
+  Cut cut(std::size_t block) const override { return inside_.partials()->cut(block); }
+  std::size_t width() const override { return inside_.partials()->width(); }
+  void Begin(std::span<float> partials) const override { inside_.partials()->Begin(partials); }
+  void Merge(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+             std::span<float> partials) const override {
+    inside_.partials()->Merge(own, batch, workspace, partials);
+  }
+  double Close(optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+               std::span<float> partials, std::size_t first, std::size_t last, std::span<float> out) const override {
+    return inside_.partials()->Close(own, batch, workspace, partials, first, last, out);
+  }
+  void AddGradient(const optimize::Parameters& own, const data::Batch& batch, model::Workspace& workspace,
+                   std::span<const float> closed, optimize::Gradient& gradient) const override {
+    before_(batch);
+    inside_.partials()->AddGradient(own, batch, workspace, closed, gradient);
+  }
 
  private:
   const Model& inside_;

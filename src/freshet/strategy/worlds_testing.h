@@ -144,42 +144,57 @@ struct TestLearner {
   }
 };
 
-// Trains `steps` pieces by N workers and returns every worker's weights; with the losses of all steps summed up.
+// Trains `steps` pieces as a member of a group, to the end of an epoch.
+struct TrainedMember {
+  std::vector<float> weights;
+  double loss = 0;  // of all steps, summed up
+  StepTimes times;
+};
+inline TrainedMember TrainAs(fabric::Fabric& fabric, const Task& task, const StrategyOptions& options,
+                             std::size_t steps, fabric::Algorithm algorithm = fabric::Algorithm::kAuto) {
+  TrainedMember trained;
+  TestLearner learner(task);
+  fabric::Collectives::Options how;
+  how.algorithm = algorithm;
+  fabric::Collectives collectives(fabric, how);
+  const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
+  const data::Batch all = task.rows.batch();
+  std::vector<float> scores;
+  for (std::size_t step = 0; step < steps && strategy->has_rows(); ++step) {
+    const std::size_t begin = step * strategy->piece() % (all.rows - strategy->piece() + 1);
+    const data::Batch piece = all.Slice(begin, begin + strategy->piece());
+    const data::Batch mine = strategy->Share(piece);
+    scores.resize(mine.rows * learner.model->scores());
+    strategy->SetProgress(static_cast<double>(step) / static_cast<double>(steps));
+    if (task.computing) task.computing();
+    const auto made = strategy->Step(piece, mine, scores);
+    if (!made.ok()) ADD_FAILURE() << made.error().text;
+    trained.loss += made.value().value();
+  }
+  trained.times = strategy->times();
+  const auto ended = strategy->EndEpoch();
+  if (!ended.ok()) ADD_FAILURE() << ended.error().text;
+  CHECK(ended.ok());
+  trained.weights = learner.Weights();
+  return trained;
+}
+
+// The same by N workers: every worker's weights, and the losses of all.
 struct Trained {
   std::vector<std::vector<float>> weights;  // by rank
   double loss = 0;
 };
 inline Trained Train(const Task& task, int workers, const StrategyOptions& options, std::size_t steps,
                      fabric::Algorithm algorithm = fabric::Algorithm::kAuto) {
-  Trained trained;
-  trained.weights.resize(static_cast<std::size_t>(workers));
-  std::vector<double> losses(static_cast<std::size_t>(workers), 0);
+  std::vector<TrainedMember> members(static_cast<std::size_t>(workers));
   fabric::RunMembers(workers, [&](fabric::Fabric& fabric) {
-    const auto rank = static_cast<std::size_t>(fabric.rank());
-    TestLearner learner(task);
-    fabric::Collectives::Options how;
-    how.algorithm = algorithm;
-    fabric::Collectives collectives(fabric, how);
-    const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
-    const data::Batch all = task.rows.batch();
-    std::vector<float> scores;
-    for (std::size_t step = 0; step < steps && strategy->has_rows(); ++step) {
-      const std::size_t begin = step * strategy->piece() % (all.rows - strategy->piece() + 1);
-      const data::Batch piece = all.Slice(begin, begin + strategy->piece());
-      const data::Batch mine = strategy->Share(piece);
-      scores.resize(mine.rows * learner.model->scores());
-      strategy->SetProgress(static_cast<double>(step) / static_cast<double>(steps));
-      if (task.computing) task.computing();
-      const auto made = strategy->Step(piece, mine, scores);
-      if (!made.ok()) ADD_FAILURE() << made.error().text;
-      losses[rank] += made.value().value();
-    }
-    const auto ended = strategy->EndEpoch();
-    if (!ended.ok()) ADD_FAILURE() << ended.error().text;
-    CHECK(ended.ok());
-    trained.weights[rank] = learner.Weights();
+    members[static_cast<std::size_t>(fabric.rank())] = TrainAs(fabric, task, options, steps, algorithm);
   });
-  for (const double loss : losses) trained.loss += loss;
+  Trained trained;
+  for (TrainedMember& member : members) {
+    trained.weights.push_back(std::move(member.weights));
+    trained.loss += member.loss;
+  }
   return trained;
 }
 

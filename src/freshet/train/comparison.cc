@@ -62,7 +62,7 @@ class Runner {
     dressed_.emplace(
         model, *costs_, simulate::CostedModel::Values::kReal,
         [this](double seconds, int threads) { Spend(seconds, threads); },
-        [this](double loss, std::size_t rows) { Tell(loss, rows); });
+        [this](double loss, std::size_t rows) { Tell(loss, rows); }, arena_.workers);
     return *dressed_;
   }
 
@@ -149,13 +149,14 @@ Result<Contender> Contender::Parse(std::string_view text) {
   const std::string& strategy = contender.strategy;
   if ((strategy == "allreduce" && among(fabric::AlgorithmNames())) ||
       (contender.backup == 0 && (((strategy == "average" || strategy == "groups") && counts) ||
-                                 (strategy == "gossip" && among({"pairs", "push-sum", "walk"})))))
+                                 (strategy == "gossip" && among({"pairs", "push-sum", "walk"})) || text == "ring")))
     return contender;
-  return Error{Code::kInvalid,
-               Str(Option("strategies"), ": found ", Quoted(whole),
-                   ", expected bsp, ssp:N, asp:X or bap (of a parameter server), allreduce or allreduce:TOPOLOGY, "
-                   "average:N, groups:N, gossip or gossip:HOW; of bsp and allreduce with +N: does not wait for the N "
-                   "slowest")};
+  return Error{
+      Code::kInvalid,
+      Str(Option("strategies"), ": found ", Quoted(whole),
+          ", expected bsp, ssp:N, asp:X or bap (of a parameter server), allreduce or allreduce:TOPOLOGY, "
+          "average:N, groups:N, gossip, gossip:HOW or ring; of bsp and allreduce with +N: does not wait for the N "
+          "slowest")};
 }
 
 Result<Straggler> Straggler::Parse(std::string_view text) {

@@ -20,7 +20,7 @@ struct Contender {
   void Enter(Together& together) const;
 
   // bsp, ssp:3, asp:0.01, bap (of a parameter server); allreduce, allreduce:ring; average:8; groups:2; gossip,
-  // gossip:push-sum. bsp+1, allreduce+1: does not wait for the slowest one.
+  // gossip:push-sum; ring. bsp+1, allreduce+1: does not wait for the slowest one.
   static Result<Contender> Parse(std::string_view text);
 
   std::string strategy, detail;

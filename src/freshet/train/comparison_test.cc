@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "data/generate.h"
 #include "data/world_testing.h"
 #include "fabric/sim/star_flows.h"
@@ -93,6 +94,63 @@ TEST(Contender, OfBulkAndAllReduceItIsSaidHowManyAreNotWaitedFor) {
   EXPECT_EQ(Contender::Parse("allreduce:ring+1").value().detail, "ring");
   for (const char* const text : {"bsp+", "bsp+0", "bsp+x", "ssp:3+1", "bap+1", "average:8+1", "gossip+1", "+1"})
     EXPECT_FALSE(Contender::Parse(text).ok()) << text;
+}
+
+// The bytes of a step that the member sends who sends most, by a contender with so many workers, of a model of so many
+// features of which each row has twenty.
+std::uint64_t BusiestBytes(const std::string& contender, int workers, std::uint32_t features) {
+  data::World world{2};
+  base::Random random(7, "rows");
+  std::string text;
+  for (int row = 0; row < 1024; ++row) {
+    text += random.Below(2) == 0 ? "+1" : "-1";
+    for (std::uint32_t j = 0; j < 20; ++j) text += Str(" ", 1 + j * features / 20 + random.Below(features / 20), ":1");
+    text += "\n";
+  }
+  Job job;
+  job.input.paths = {world.Write("rows.svm", text)};
+  job.batch = 256;
+  job.learning.optimizer = "adagrad";
+  job.together.strategy.servers = contender == "bsp" ? 1 : 0;
+  const int members = workers + job.together.strategy.servers;
+  auto platform = fabric::sim::Platform::Known("ethernet-10g").value();
+  platform.nodes = members;
+  fabric::sim::StarFlows flows(platform);
+  RowPrice price(1e-5);
+  const Arena arena{.workers = members, .straggler = {}, .row_price = price, .platform = &platform, .flows = &flows};
+  const auto course = RunCourse(world.env(), job, Contender::Parse(contender).value(), arena, nullptr);
+  EXPECT_TRUE(course.ok()) << course.error().text;
+  if (!course.ok()) return 0;
+  EXPECT_LT(course.value().report.progressive.loss(), 0.75);  // it learns, and the same by all
+  std::uint64_t most = 0, steps = 1;
+  for (const WorkerReport& worker : course.value().workers) {
+    most = std::max(most, worker.times.bytes_sent + worker.times.bytes_shared);
+    steps = std::max(steps, worker.times.steps);
+  }
+  return most / steps;
+}
+
+TEST(Comparison, WhatARingOfColumnsSendsGrowsNeitherWithTheModelNorWithoutEndWithTheMembers) {
+  std::uint64_t summed_before = 0, served_before = 0;  // by half as many
+  for (const int workers : {2, 4, 8}) {
+    SCOPED_TRACE(Str(workers, " workers"));
+    const std::uint64_t narrow = BusiestBytes("ring", workers, 1000), wide = BusiestBytes("ring", workers, 20000);
+    const std::uint64_t summed = BusiestBytes("allreduce", workers, 1000),
+                        summed_wide = BusiestBytes("allreduce", workers, 20000);
+    const std::uint64_t served = BusiestBytes("bsp", workers, 1000), served_wide = BusiestBytes("bsp", workers, 20000);
+    EXPECT_EQ(narrow, wide);
+    constexpr std::uint64_t kHead = 64;  // ours and the fabric's, of a message
+    const auto n = static_cast<std::uint64_t>(workers);
+    EXPECT_LE(wide, 2 * 256 * sizeof(float) + 2 * (n - 1) * kHead);
+    EXPECT_GT(summed_wide, 3 * wide);
+    EXPECT_GT(summed_wide, summed);
+    EXPECT_GT(served_wide, 3 * wide);
+    EXPECT_GT(served_wide, served);
+    EXPECT_GT(summed_wide, summed_before);
+    EXPECT_GT(served_wide, served_before);
+    summed_before = summed_wide;
+    served_before = served_wide;
+  }
 }
 
 TEST(ServerReport, IsReadAsItWasWritten) {

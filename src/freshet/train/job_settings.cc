@@ -37,6 +37,7 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
+  if (kind == "ring") return refuse("strategy", "ring, where each worker alone has a part of the model; use allreduce");
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
       return refuse("split",
@@ -117,6 +118,10 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
       return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
   }
   if (together.Whole()) return {};
+  if (together.strategy.kind == "ring")
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " ring does not go with ", Option("split"), " ", together.split,
+                     ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
   if (together.strategy.kind == "server" && together.strategy.servers > 0)
     return Error{Code::kInvalid, Str(Option("servers"), " ", together.strategy.servers, " read no rows, and with ",
                                      Option("split"), " ", together.split, " theirs would be lost; use ",

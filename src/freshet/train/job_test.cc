@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/option.h"
+#include "base/random.h"
 #include "data/generate.h"
 #include "data/world_testing.h"
 #include "fabric/threads/threads_fabric.h"
@@ -123,6 +124,117 @@ TEST_F(JobTest, LbfgsByWorkersOfOneProcessAndOfSeveralMakesTheSameModelAboutThat
       EXPECT_EQ(rows, threads.report.rows);
       for (const Outcome& outcome : MustRunAsProcesses(3, job)) EXPECT_EQ(Saved(outcome, "process.model"), model);
     }
+}
+
+TEST_F(JobTest, OnARingAllHaveTheModelOfOneWorkerAndTellWhatTheySent) {
+  job_.learning.model = "mlp";
+  job_.learning.optimizer = "sgd";
+  job_.batch = 24;
+  job_.epochs = 2;
+  Job alone = job_;
+  alone.together.strategy.accumulate = 4;
+  const Outcome one = MustRun(alone);
+  job_.together.strategy.kind = "ring";
+  job_.together.strategy.micro = 4;
+  Job inside = job_;
+  inside.together.workers = 3;
+  const Outcome threads = MustRun(inside);
+  EXPECT_NEAR(threads.report.last_epoch.loss(), one.report.last_epoch.loss(), 1e-3 * one.report.last_epoch.loss());
+  ASSERT_EQ(threads.workers.size(), 3u);
+  for (const WorkerReport& worker : threads.workers) {
+    EXPECT_EQ(worker.times.bytes_next > 0, worker.rank < 2);
+    EXPECT_EQ(worker.times.bytes_back > 0, worker.rank > 0);
+  }
+  const std::string model = Saved(threads, "inside.model");
+  for (const Outcome& outcome : MustRunAsProcesses(3, job_)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+}
+
+TEST_F(JobTest, OnARingOfColumnsAllHaveTheModelOfOneWorker) {
+  for (const std::string kind : {"linear", "kmeans", "fm"}) {
+    SCOPED_TRACE(kind);
+    Job alone = job_;
+    alone.learning.model = kind;
+    alone.learning.optimizer = "sgd";
+    alone.learning.rate = 0.01;
+    alone.batch = 24;
+    alone.epochs = 2;
+    alone.holdout = 0.2;
+    if (kind == "fm") {
+      base::Random random(3, "rows");
+      std::string text;
+      for (int row = 0; row < 1000; ++row) {
+        text += row % 2 == 0 ? "+1" : "-1";
+        for (std::uint32_t j = 0; j < 5; ++j) text += Str(" ", 1 + 50 * j + random.Below(row % 2 == 0 ? 50 : 30), ":1");
+        text += "\n";
+      }
+      alone.input.paths = {world_.Write("rows.svm", text)};
+    }
+    const Outcome one = MustRun(alone);
+    Job job = alone;
+    job.together.strategy.kind = "ring";
+    Job inside = job;
+    inside.together.workers = 3;
+    const Outcome threads = MustRun(inside);
+    const Report &got = threads.report, &want = one.report;
+    EXPECT_EQ(got.rows, want.rows);
+    EXPECT_EQ(got.progressive.rows(), want.progressive.rows());
+    EXPECT_NEAR(got.progressive.loss(), want.progressive.loss(), 1e-6 * want.progressive.loss());
+    EXPECT_NEAR(got.held_out->loss(), want.held_out->loss(), 1e-5 * want.held_out->loss());
+    ASSERT_EQ(threads.workers.size(), 3u);
+    for (const WorkerReport& worker : threads.workers) {
+      EXPECT_GT(worker.times.bytes_next, 0u);
+      EXPECT_EQ(worker.times.bytes_back, 0u);
+    }
+    const std::string model = Saved(threads, "inside.model");
+    for (const Outcome& outcome : MustRunAsProcesses(3, job)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+  }
+}
+
+TEST_F(JobTest, ARingOfColumnsRefusesWhatItCannotDo) {
+  job_.together.strategy.kind = "ring";
+  job_.together.workers = 3;
+  job_.batch = 24;
+  const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
+    Job job = job_;
+    change(job);
+    EXPECT_NE(Refused(job).find(why), std::string::npos) << Refused(job) << "\ninstead of\n" << why;
+  };
+  refused("micro 4 is for networks", [](Job& job) { job.together.strategy.micro = 4; });
+  refused("stages 2 is for networks", [](Job& job) { job.together.strategy.stages = 2; });
+  refused("pipeline flush is for networks", [](Job& job) { job.together.strategy.pipeline = "flush"; });
+  refused("accumulate 2 is for networks", [](Job& job) { job.together.strategy.accumulate = 2; });
+  refused("strategy ring does not go with codec fp16", [](Job& job) { job.together.strategy.codec = "fp16"; });
+  refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused("batch 2 has no row for some of 3 workers", [](Job& job) { job.batch = 2; });
+}
+
+TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
+  job_.learning.model = "mlp";
+  job_.together.strategy.kind = "ring";
+  job_.together.workers = 3;
+  const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
+    Job job = job_;
+    change(job);
+    EXPECT_NE(Refused(job).find(why), std::string::npos) << Refused(job) << "\ninstead of\n" << why;
+  };
+  refused("a network of 3 layers cannot be cut into 4 stages", [](Job& job) { job.together.workers = 4; });
+  refused("3 layers cannot be cut into 6 stages, 2 for each of 3 members of a ring; use fewer workers or stages 1",
+          [](Job& job) { job.together.strategy.pipeline = "interleaved"; });
+  refused("stages 2 is for pipeline interleaved or flush", [](Job& job) { job.together.strategy.stages = 2; });
+  refused("pipeline interleaved is for stages 2 or more", [](Job& job) {
+    job.together.strategy.pipeline = "interleaved";
+    job.together.strategy.stages = 1;
+  });
+  refused("micro 40 micro-batches of batch 32", [](Job& job) { job.together.strategy.micro = 40; });
+  refused("use micro 4", [](Job& job) { job.together.strategy.accumulate = 4; });
+  refused("strategy ring does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
+  refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
+  refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused("elastic does not go with strategy: ring", [](Job& job) {
+    job.together.workers = 0;
+    job.together.elastic = "2:3";
+  });
+  refused("exact is for strategy allreduce", [](Job& job) { job.together.strategy.exact = true; });
 }
 
 TEST_F(JobTest, LbfgsByWorkersRefusesWhatItsStepsCannotBeMadeWith) {

@@ -82,9 +82,10 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("batch-norm", &strategy.batch_norm,
                "statistics of batch norm: of all workers' rows together, or local to each worker",
                {.value = "HOW", .choices = {"together", "local"}});
-  settings.Add("backup", &strategy.backup,
-               "all-reduce, server in bulk: an update does not wait for the N slowest workers; the others do their rows",
-               {.value = "N", .least = 0, .most = 1024});
+  settings.Add(
+      "backup", &strategy.backup,
+      "all-reduce, server in bulk: an update does not wait for the N slowest workers; the others do their rows",
+      {.value = "N", .least = 0, .most = 1024});
   settings.Add(
       "lossy", &strategy.lossy,
       "average, groups with elastic: what a lost worker had learned since the last mean is given up and counted, "
@@ -133,6 +134,17 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+  settings.Add("pipeline", &strategy.pipeline,
+               "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
+               "possible), interleaved (the same with several stages for each worker)",
+               {.value = "NAME", .choices = {"flush", "1f1b", "interleaved"}});
+  settings.Add("micro", &strategy.micro,
+               "ring, of networks: micro-batches of an update (0: four for each worker, of at least four rows)",
+               {.value = "N"});
+  settings.Add("stages", &strategy.stages,
+               "ring, of networks: stages that each worker holds (0: 1, interleaved 2); the way goes round the ring as "
+               "often",
+               {.value = "N", .least = 0, .most = 64});
 }
 
 Result<Together::Bounds> Together::ElasticBounds() const {

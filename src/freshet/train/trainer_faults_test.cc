@@ -179,7 +179,7 @@ TEST_P(TrainingUnderFaults, AWorkerThatIsStartedAgainGoesOnWithTheOthers) {
   EXPECT_GT(went_on, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults, testing::Values("allreduce", "average", "groups"),
+INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults, testing::Values("allreduce", "average", "groups", "ring"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -272,6 +272,50 @@ TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWhereNoWorkerHasAnythingOfItsOwn) 
   for (std::size_t i = 0; i < whole.weights[0].size(); ++i) ASSERT_NEAR(two.weights[0][i], whole.weights[0][i], 1e-4);
 }
 
+TEST_F(TrainerWorkersTest, WhoHaveColumnsGoOnAsIfTheyHadNeverStopped) {
+  for (const std::string kind : {"linear", "kmeans", "fm"}) {
+    SCOPED_TRACE(kind);
+    Plan plan = kind == "kmeans" ? Sea(60) : Sparse(60);
+    if (kind == "kmeans" || kind == "fm") plan.model.kind = kind;
+    if (kind == "kmeans") plan.model.loss = "squared";
+    plan.model.factors = 3;
+    plan.strategy.kind = "ring";
+    plan.train.shuffle = kind != "linear";
+    plan.train.hold_out.fraction = kind == "fm" ? 0.2 : 0;
+    StopHereAndThere(3, plan, 2);
+  }
+}
+
+// And each number of them makes the model that one makes alone.
+TEST_F(TrainerWorkersTest, AnotherNumberGoesOnWithTheColumnsOfOthers) {
+  for (const bool sparse : {false, true}) {
+    SCOPED_TRACE(sparse ? "sparse" : "dense");
+    Plan plan = sparse ? Sparse(100) : Sea(200);
+    const BenchOutcome whole = bench_.Run(plan);
+    ASSERT_TRUE(whole.ok()) << whole.error->text;
+    Forget();
+    plan.strategy.kind = "ring";
+    for (const int workers : {0, 1, 2, 5}) {
+      SCOPED_TRACE(Str("then ", workers));
+      Plan stops = plan;
+      stops.stop_at = whole.told / 3;
+      ASSERT_EQ(Together(3, stops).code(), Code::kStopped);
+      const BenchOutcome other = workers == 0 ? bench_.Run(plan) : Together(workers, plan);
+      ASSERT_TRUE(other.ok()) << other.error->text;
+      EXPECT_EQ(Parts().size(), static_cast<std::size_t>(workers));  // those of the three are gone
+      Forget();
+      EXPECT_EQ(other.report->rows, whole.report->rows);
+      EXPECT_EQ(other.report->progressive.rows(), whole.report->progressive.rows());
+      EXPECT_NEAR(other.report->progressive.loss(), whole.report->progressive.loss(), 1e-6);
+      for (std::size_t b = 0; b < whole.weights.size(); ++b) {
+        ASSERT_EQ(other.weights[b].size(), whole.weights[b].size());
+        for (std::size_t i = 0; i < whole.weights[b].size(); ++i)
+          ASSERT_NEAR(other.weights[b][i], whole.weights[b][i], 1e-5);
+      }
+    }
+  }
+}
+
 TEST_F(TrainerWorkersTest, AnotherNumberTakesOverWhatACodecHeldBack) {
   for (const std::string codec : {"1bit", "topk"}) {
     Plan plan = Sea(400);

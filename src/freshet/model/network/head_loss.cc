@@ -48,4 +48,19 @@ double HeadLoss::Of(std::size_t head, const data::Batch& batch, const float* inp
   return sum;
 }
 
+void HeadLoss::CopyScores(std::span<const float> made, std::span<float> scores) const {
+  const std::size_t all = steps_ * scores_;
+  for (std::size_t r = 0; r < scores.size() / scores_; ++r)
+    std::copy_n(made.data() + r * all + (all - scores_), scores_, scores.data() + r * scores_);
+}
+
+const float* DenseRows(const data::Batch& batch, std::size_t width, std::vector<float>& memory) {
+  if (!batch.sparse()) return batch.dense;
+  memory.assign(batch.rows * width, 0.0f);
+  for (std::size_t r = 0; r < batch.rows; ++r)
+    for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e)
+      if (batch.indices[e] < width) memory[r * width + batch.indices[e]] += batch.values[e];
+  return memory.data();
+}
+
 }  // namespace freshet::model::network

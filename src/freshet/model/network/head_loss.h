@@ -25,6 +25,8 @@ class HeadLoss {
   // ask for it.
   double Of(std::size_t head, const data::Batch& batch, const float* input, std::span<const float> made,
             std::span<float> deltas) const;
+  // The scores of the rows of which the answer is `made`: of a sequence, those of its last step.
+  void CopyScores(std::span<const float> made, std::span<float> scores) const;
   // Of one row whose target is the row itself: the mean over its numbers. Derivatives are multiplied by `factor`.
   double OfItself(const float* made, const float* row, float factor, std::span<float> deltas) const;
 
@@ -34,5 +36,8 @@ class HeadLoss {
   const std::size_t width_;  // of a row
   std::size_t steps_ = 1, scores_ = 1;
 };
+
+// Rows as a network reads them, `width` numbers each: those of the batch, or sparse ones made dense in `memory`.
+const float* DenseRows(const data::Batch& batch, std::size_t width, std::vector<float>& memory);
 
 }  // namespace freshet::model::network

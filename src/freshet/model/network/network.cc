@@ -46,7 +46,7 @@ NetworkKept& Kept(Workspace& workspace) {
   return static_cast<NetworkKept&>(*workspace.kept);
 }
 
-class Network final : public Model {
+class Network final : public Model, public Layered {
  public:
   Network(const ModelConfig& config, const Loss& loss, const Backend& backend, Graph graph, std::vector<Facts> facts,
           std::vector<std::string> slow)
@@ -56,7 +56,8 @@ class Network final : public Model {
         facts_(std::move(facts)),
         slow_(std::move(slow)) {}
 
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const override { return graph_; }
+  const Backend& backend() const override { return backend_; }
   const std::vector<std::string>& slow() const { return slow_; }
   Traits traits() const override {
     const bool batch_norm = std::any_of(graph_.layers.begin(), graph_.layers.end(),
@@ -78,7 +79,7 @@ class Network final : public Model {
       const Batch part = batch.Slice(begin, begin + size);
       const float* const input = Dense(part, workspace);
       if (!program.Forward(parameters, {&input, 1}, {}, workspace.goes_on)) return;
-      CopyScores(program, size, out.subspan(begin * scores(), size * scores()));
+      head_loss_.CopyScores(program.Output(0), out.subspan(begin * scores(), size * scores()));
     }
   }
 
@@ -107,7 +108,7 @@ class Network final : public Model {
     const float* const input = Dense(batch, workspace);
     if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
       return 0;
-    CopyScores(program, batch.rows, out);
+    head_loss_.CopyScores(program.Output(0), out.first(batch.rows * scores()));
     double loss = 0;
     for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
       const double of_head = head_loss_.Of(h, batch, input, program.Output(h), program.OutputGradient(h));
@@ -287,21 +288,7 @@ class Network final : public Model {
   }
 
   const float* Dense(const Batch& batch, Workspace& workspace) const {
-    if (!batch.sparse()) return batch.dense;
-    std::vector<float>& rows = Kept(workspace).input;
-    rows.assign(batch.rows * width_, 0.0f);
-    for (std::size_t r = 0; r < batch.rows; ++r)
-      for (std::uint32_t e = batch.offsets[r]; e < batch.offsets[r + 1]; ++e)
-        if (batch.indices[e] < width_) rows[r * width_ + batch.indices[e]] += batch.values[e];
-    return rows.data();
-  }
-
-  // The answer's scores; of a sequence, those of its last step.
-  void CopyScores(const Program& program, std::size_t rows, std::span<float> out) const {
-    const std::span<const float> made = program.Output(0);
-    const std::size_t all = head_loss_.steps() * scores();
-    for (std::size_t r = 0; r < rows; ++r)
-      std::copy_n(made.data() + r * all + (all - scores()), scores(), out.data() + r * scores());
+    return DenseRows(batch, width_, Kept(workspace).input);
   }
 
   const Backend& backend_;
@@ -339,8 +326,14 @@ Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss
 }
 
 const Graph* GraphOf(const Model& model) {
-  const auto* const network = dynamic_cast<const Network*>(&model);
-  return network == nullptr ? nullptr : &network->graph();
+  const auto* const layered = dynamic_cast<const Layered*>(&model);
+  return layered == nullptr ? nullptr : &layered->graph();
+}
+
+const Backend& BackendOf(const Model& model) {
+  const auto* const layered = dynamic_cast<const Layered*>(&model);
+  CHECK(layered != nullptr);
+  return layered->backend();
 }
 
 void WarnOfSlowLayers(const Model& model, base::Log& log) {

@@ -15,8 +15,18 @@ namespace freshet::model::network {
 Result<std::unique_ptr<Model>> MakeNetwork(const ModelConfig& config, const Loss& loss,
                                            const Backend& backend = OneDnn());
 
+// A model that is a network, or stands for one: its layers, and what computes them.
+class Layered {
+ public:
+  virtual ~Layered() = default;
+  virtual const Graph& graph() const = 0;
+  virtual const Backend& backend() const = 0;
+};
+
 // The graph of a model that is a network; null for others.
 const Graph* GraphOf(const Model& model);
+// What computes the layers of one.
+const Backend& BackendOf(const Model& model);
 
 // Says so of everything in it that the library can compute only very slowly (Program::slow).
 void WarnOfSlowLayers(const Model& model, base::Log& log);

@@ -9,6 +9,7 @@
 
 #include "model/network/arena.h"
 #include "model/network/backend.h"
+#include "model/network/layer_costs.h"
 
 namespace freshet::model::network {
 namespace {
@@ -272,11 +273,11 @@ class CompiledProgram final : public Program {
   // Waking threads and waiting for them takes as long as a million of operations or two: what is over sooner is done by
   // one thread. That must not depend on how many there are, or results would.
   bool Worthwhile(int layer) const {
-    constexpr double kLeast = 4e6, kOfANumber = 32;  // operations; a number that is read or written costs some
+    constexpr double kLeast = 4e6;  // operations
     double numbers = static_cast<double>(facts_[At(layer)].elements());
     for (const int input : graph_.layers[At(layer)].inputs)
       numbers += static_cast<double>(facts_[At(input)].elements());
-    return (facts_[At(layer)].flops + kOfANumber * numbers) * static_cast<double>(options_.rows) >= kLeast;
+    return (facts_[At(layer)].flops + kOperationsOfANumber * numbers) * static_cast<double>(options_.rows) >= kLeast;
   }
 
   // Of a batch's statistics oneDNN sums as many parts as there are threads, and results would depend on their number:

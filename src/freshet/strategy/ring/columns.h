@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+
+#include "strategy/ring/own_part.h"
+#include "strategy/ring/partial_laps.h"
+#include "strategy/strategy.h"
+
+namespace freshet::strategy::ring {
+
+// A member of a ring whose members each have some columns of the data: weights and factors of some features, or some
+// centroids (model::Partials). All are handed the same rows. What a member's parameters make of a row are a few numbers,
+// which are merged on the way round; from what comes of that each computes the gradient of its own parameters and applies
+// it. So a step sends a few numbers for each of its rows, whatever the size of the model, and no parameters.
+//
+// Parameters of the trainer's are as they were when all last met: whenever they Settle, each tells all what it has.
+class Columns final : public Strategy {
+ public:
+  static Result<StrategyPtr> Make(const StrategyOptions& options, const World& world);
+
+  int rank() const override { return world_.collectives.fabric().rank(); }
+  int size() const override { return world_.collectives.fabric().size(); }
+  bool interchangeable() const override { return true; }  // what each has is told to all
+  std::size_t piece() const override { return options_.batch; }
+  // The rows whose scores this member writes; it learns from all.
+  data::Batch Share(const data::Batch& piece) const override;
+  // After a stop only the sizes of features may have been learned, which is no harm to who goes on with the same rows.
+  Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,
+                                     std::span<float> scores) override;
+  void SetShow(Show show) override { show_ = std::move(show); }
+  Result<void> Settle() override;
+
+  void Ask(bool stop, bool save) override { asked_ = {stop, save}; }
+  bool stop_agreed() const override { return agreed_.stop; }
+  bool save_agreed() const override { return agreed_.save; }
+  void Forget() override { agreed_ = {}; }
+  void SetProgress(double progress) override;
+
+  Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
+  Result<void> Barrier() override { return world_.collectives.Barrier(); }
+
+  StepTimes times() const override { return times_; }
+  void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
+
+ private:
+  Columns(const StrategyOptions& options, const World& world, OwnPart own);
+  // Partials of all rows, as all members together see them.
+  Result<PartialLaps::Wishes> Meet(const data::Batch& rows);
+  void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end);
+  Result<void> At(std::string_view place) const { return world_.at ? world_.at(place) : Result<void>(); }
+
+  const StrategyOptions options_;
+  const World world_;
+  const model::Partials& model_;
+  OwnPart own_;
+  PartialLaps laps_;
+  model::Workspace workspace_;
+  std::vector<float> partials_;  // of the step's rows
+  bool newer_ = false;           // what members have than what the trainer has
+  PartialLaps::Wishes asked_, agreed_;
+  Show show_;
+  StepTimes times_;
+};
+
+// For models that say what their parameters make of a row (model::Partials): linear, fm, kmeans. kInvalid for options that
+// do not go with it.
+Result<StrategyPtr> MakeColumns(const StrategyOptions& options, const Strategy::World& world);
+
+}  // namespace freshet::strategy::ring

@@ -1,0 +1,158 @@
+#include "strategy/ring/cut.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/option.h"
+#include "model/network/layer_costs.h"
+
+namespace freshet::strategy::ring {
+namespace {
+
+using model::network::Facts;
+using model::network::Graph;
+
+constexpr double kSlack = 1.05;  // of the dearest stage, for which fewer bytes may travel
+
+// The places where a network may be cut: before each layer that counts, but the first.
+class Places {
+ public:
+  Places(const Graph& graph, const std::vector<Facts>& facts, const model::network::Backend& backend,
+         const CutOptions& options)
+      : graph_(graph), facts_(facts) {
+    const std::vector<bool> used = model::network::Used(graph);
+    learning_ = model::network::Learning(graph, facts);
+    costs_ = model::network::TrainingCosts(graph, facts, options.rows, options.micros);
+    last_reader_.assign(graph.layers.size(), 0);
+    std::vector<int> readers(graph.layers.size(), 0);
+    for (std::size_t layer = 1; layer < graph.layers.size(); ++layer) {
+      if (!used[layer]) continue;
+      begins_.push_back(static_cast<int>(layer));
+      before_.push_back(before_.back() + costs_[layer]);
+      for (const int input : graph.layers[layer].inputs) {
+        last_reader_[static_cast<std::size_t>(input)] = static_cast<int>(layer);
+        ++readers[static_cast<std::size_t>(input)];
+      }
+    }
+    for (const int begin : begins_) {
+      double floats = 0;
+      for (const Crossing& crossing : At(begin))
+        floats += static_cast<double>(crossing.elements) * (crossing.learns ? 2 : 1);
+      // An activation that is computed with the layer before it is better not cut off.
+      const auto& layer = graph.layers[static_cast<std::size_t>(begin)];
+      const auto input = static_cast<std::size_t>(layer.inputs[0]);
+      if (readers[input] == 1 && backend.CanFuse(graph.layers[input], layer)) floats *= 2;
+      floats_.push_back(floats);
+    }
+  }
+
+  std::size_t count() const { return begins_.size(); }  // layers that count
+  double CostBetween(std::size_t first, std::size_t last) const { return before_[last] - before_[first]; }
+  double dearest() const {
+    double most = 0;
+    for (std::size_t k = 0; k < count(); ++k) most = std::max(most, CostBetween(k, k + 1));
+    return most;
+  }
+  double floats(std::size_t place) const { return floats_[place]; }  // that travel for a row, there and back
+
+  // What crosses a cut before this layer.
+  std::vector<Crossing> At(int cut) const {
+    std::vector<Crossing> crossing;
+    for (int layer = 1; layer < cut; ++layer) {
+      const auto l = static_cast<std::size_t>(layer);
+      if (last_reader_[l] >= cut) crossing.push_back({layer, facts_[l].elements(), learning_[l]});
+    }
+    return crossing;
+  }
+
+  StageCut Stage(std::size_t first, std::size_t last) const {
+    StageCut stage;
+    stage.first = first == 0 ? 0 : begins_[first];
+    stage.last = last == count() ? static_cast<int>(graph_.layers.size()) : begins_[last];
+    stage.cost = CostBetween(first, last);
+    for (int layer = stage.first; layer < stage.last; ++layer)
+      stage.parameters += facts_[static_cast<std::size_t>(layer)].parameters();
+    stage.enters = At(stage.first);
+    return stage;
+  }
+
+ private:
+  const Graph& graph_;
+  const std::vector<Facts>& facts_;
+  std::vector<bool> learning_;
+  std::vector<double> costs_;
+  std::vector<int> last_reader_;      // by layer
+  std::vector<int> begins_;           // layers that count
+  std::vector<double> before_ = {0};  // cost of those before each
+  std::vector<double> floats_;
+};
+
+// Can it be cut into so many stages, none of them dearer?
+bool Fits(const Places& places, std::size_t stages, double most) {
+  std::size_t needed = 1, first = 0;
+  for (std::size_t k = 0; k < places.count(); ++k)
+    if (places.CostBetween(first, k + 1) > most) {
+      if (k == first || ++needed > stages) return false;
+      first = k;
+    }
+  return true;
+}
+
+double CheapestDearest(const Places& places, std::size_t stages) {
+  double low = places.dearest(), high = places.CostBetween(0, places.count());
+  if (Fits(places, stages, low)) return low;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (Fits(places, stages, middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+// Where stages begin, of all ways in which none is dearer than `most` that by which the least travels, and of these the
+// most equal one.
+std::vector<std::size_t> Begins(const Places& places, std::size_t stages, double most) {
+  using Worth = std::pair<double, double>;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const std::size_t count = places.count();
+  std::vector<Worth> best(count + 1, {kNever, kNever});  // of the first k layers in so many stages
+  std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(count + 1, 0));
+  best[0] = {0, 0};
+  for (std::size_t stage = 1; stage <= stages; ++stage) {
+    std::vector<Worth> with(count + 1, {kNever, kNever});
+    for (std::size_t k = stage; k <= count; ++k)
+      for (std::size_t j = k; j-- > stage - 1 && places.CostBetween(j, k) <= most;) {
+        const double cost = places.CostBetween(j, k);
+        const Worth worth{best[j].first + (j == 0 ? 0 : places.floats(j)), best[j].second + cost * cost};
+        if (worth < with[k]) {
+          with[k] = worth;
+          from[stage][k] = j;
+        }
+      }
+    best = std::move(with);
+  }
+  CHECK(best[count].first < kNever);
+  std::vector<std::size_t> begins(stages);
+  for (std::size_t stage = stages, k = count; stage > 0; --stage) begins[stage - 1] = k = from[stage][k];
+  return begins;
+}
+
+}  // namespace
+
+Result<std::vector<StageCut>> CutNetwork(const Graph& graph, const std::vector<Facts>& facts,
+                                         const model::network::Backend& backend, const CutOptions& options) {
+  const Places places(graph, facts, backend, options);
+  const auto stages = static_cast<std::size_t>(options.members) * static_cast<std::size_t>(options.stages_each);
+  if (places.count() < stages)
+    return Error{Code::kInvalid,
+                 Str("a network of ", places.count(), " layers cannot be cut into ", stages, " stages, ",
+                     options.stages_each, " for each of ", options.members, " members of a ring; use fewer workers",
+                     options.stages_each > 1 ? Str(" or ", Option("stages"), " 1") : "")};
+  const auto begins = Begins(places, stages, kSlack * CheapestDearest(places, stages));
+  std::vector<StageCut> cut;
+  for (std::size_t s = 0; s < stages; ++s)
+    cut.push_back(places.Stage(begins[s], s + 1 < stages ? begins[s + 1] : places.count()));
+  return cut;
+}
+
+}  // namespace freshet::strategy::ring

@@ -1,0 +1,113 @@
+#include "strategy/ring/own_part.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace freshet::strategy::ring {
+
+Result<OwnPart> OwnPart::Make(const Learner& learner, int member, int members) {
+  Spread spread(learner.model, members);
+  auto parameters = TRY(optimize::Parameters::Create(spread.BlocksOf(member), learner.memory));
+  auto optimizer = TRY(optimize::Optimizer::Make(learner.optimizer.options(), learner.memory));
+  TRY(optimizer->Follow(parameters));
+  auto gradient = TRY(learner.model.NewGradient(learner.memory, spread.PortionOf(member)));
+  return OwnPart(learner, member, std::move(spread), std::move(parameters), std::move(optimizer), std::move(gradient));
+}
+
+OwnPart::OwnPart(const Learner& learner, int member, Spread spread, optimize::Parameters parameters,
+                 std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient)
+    : learner_(learner),
+      member_(member),
+      spread_(std::move(spread)),
+      parameters_(std::move(parameters)),
+      optimizer_(std::move(optimizer)),
+      gradient_(std::move(gradient)),
+      taken_(parameters_.blocks(), 0) {}
+
+Result<void> OwnPart::Take() {
+  const auto slots = static_cast<std::uint64_t>(optimizer_->slots());
+  bool taken = false;
+  for (std::size_t b = 0; b < taken_.size(); ++b) {
+    const std::uint64_t rows = learner_.parameters.rows(b), from = taken_[b];
+    if (rows <= from) continue;
+    TRY(parameters_.Grow(b, spread_.CountRows(b, member_, rows)));
+    TRY(optimizer_->Follow(parameters_));
+    spread_.Take(learner_.parameters, b, member_, 1, from, parameters_.Row(b, 0));
+    if (slots > 0) spread_.Take(learner_.optimizer.state(), b, member_, slots, from, optimizer_->state().Row(b, 0));
+    taken_[b] = rows;
+    taken = true;
+  }
+  if (!taken) return {};
+  if (spread_.by_features()) FindPlaces();
+  optimizer_->SetStep(learner_.optimizer.step());
+  return {};
+}
+
+void OwnPart::FindPlaces() {
+  const std::uint64_t rows = *std::max_element(taken_.begin(), taken_.end());
+  const std::uint64_t ranges = (rows + Spread::kRangeRows - 1) / Spread::kRangeRows;
+  while (places_.size() < ranges) places_.push_back(spread_.OwnerOfRange(places_.size()) == member_ ? placed_++ : -1);
+}
+
+std::span<const float> OwnPart::Values(std::size_t b, bool state) const {
+  const optimize::Parameters& table = state ? optimizer_->state() : parameters_;
+  return table.Values(b);
+}
+
+bool OwnPart::AllHave(std::size_t b) const { return learner_.model.partials()->cut(b) == model::Partials::Cut::kAll; }
+
+Result<void> OwnPart::Put(std::size_t b, bool state, int member, std::span<const float> values) {
+  optimize::Parameters& whole = state ? learner_.optimizer.state() : learner_.parameters;
+  const auto slots = state ? static_cast<std::uint64_t>(optimizer_->slots()) : 1;
+  const std::uint64_t wanted =
+      spread_.CountRows(b, member, whole.rows(b)) * slots * spread_.ColumnsOf(b, member).size();
+  if (values.size() != wanted)
+    return Error{Code::kCorrupt, Str("rank ", member, " gave ", values.size(), " numbers of block '",
+                                     whole.block(b).name, "', of which it has ", wanted)};
+  spread_.Give(values.data(), b, member, slots, whole);
+  return {};
+}
+
+data::Batch OwnPart::Of(const data::Batch& rows) {
+  if (spread_.by_features()) return FeaturesOf(rows);
+  if (rows.sparse()) return rows;
+  for (std::size_t b = 0; b < taken_.size(); ++b)
+    if (learner_.model.partials()->cut(b) == model::Partials::Cut::kNumbers)
+      return NumbersOf(rows, spread_.ColumnsOf(b, member_));
+  return rows;
+}
+
+data::Batch OwnPart::FeaturesOf(const data::Batch& rows) {
+  entries_.ClearRows();
+  entries_.offsets.Resize(rows.rows + 1);
+  std::uint32_t* index = entries_.indices.Room(rows.entries());
+  float* value = entries_.values.Room(rows.entries());
+  const std::uint32_t* const first = index;
+  for (std::size_t r = 0; r < rows.rows; ++r) {
+    for (std::uint32_t e = rows.offsets[r]; e < rows.offsets[r + 1]; ++e) {
+      const std::uint64_t range = rows.indices[e] / Spread::kRangeRows;  // of what nobody has seen: beyond all
+      if (range >= places_.size() || places_[range] < 0) continue;
+      *index++ = static_cast<std::uint32_t>(static_cast<std::uint64_t>(places_[range]) * Spread::kRangeRows +
+                                            rows.indices[e] % Spread::kRangeRows);
+      *value++ = rows.values[e];
+    }
+    entries_.offsets[r + 1] = static_cast<std::uint32_t>(index - first);
+  }
+  data::Batch own = rows;
+  own.offsets = entries_.offsets.data();
+  own.indices = entries_.indices.data();
+  own.values = entries_.values.data();
+  return own;
+}
+
+data::Batch OwnPart::NumbersOf(const data::Batch& rows, const Spread::Range& columns) {
+  numbers_.resize(std::max<std::size_t>(rows.rows * columns.size(), 1));
+  for (std::size_t r = 0; r < rows.rows; ++r)
+    std::copy_n(rows.dense + r * rows.width + columns.first, columns.size(), numbers_.data() + r * columns.size());
+  data::Batch own = rows;
+  own.dense = numbers_.data();
+  own.width = columns.size();
+  return own;
+}
+
+}  // namespace freshet::strategy::ring

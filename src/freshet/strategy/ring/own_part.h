@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/rows.h"
+#include "strategy/ring/spread.h"
+#include "strategy/strategy.h"
+
+namespace freshet::strategy::ring {
+
+// What one member of a ring has of a model that is spread: its rows and columns of the parameters, what the optimizer
+// remembers of them, and of rows to learn from what meets them. Between two steps it can be given back to the whole, or
+// be taken from there.
+//
+// Threads: one. Ownership: borrows the learner, whose parameters are the whole. Failure: kInvalid when there is no
+// memory.
+class OwnPart {
+ public:
+  static Result<OwnPart> Make(const Learner& learner, int member, int members);
+
+  optimize::Parameters& parameters() { return parameters_; }
+  optimize::Optimizer& optimizer() { return *optimizer_; }
+  optimize::Gradient& gradient() { return gradient_; }
+
+  // Takes from the whole what is its own and has not been taken yet: everything, or what it has grown by.
+  Result<void> Take();
+  // All of the whole is newer than what is here: the next Take takes everything.
+  void Forget() { taken_.assign(taken_.size(), 0); }
+  // What is here of a block, or what the optimizer remembers of that, one row after another; and those of any member,
+  // into the whole.
+  std::span<const float> Values(std::size_t b, bool state) const;
+  bool AllHave(std::size_t b) const;  // all of that block, and the same
+  Result<void> Put(std::size_t b, bool state, int member, std::span<const float> values);
+
+  // The rows with what belongs to these parameters alone. Valid until the next call, as long as `rows` is.
+  data::Batch Of(const data::Batch& rows);
+
+ private:
+  OwnPart(const Learner& learner, int member, Spread spread, optimize::Parameters parameters,
+          std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
+  void FindPlaces();
+  data::Batch FeaturesOf(const data::Batch& rows);
+  data::Batch NumbersOf(const data::Batch& rows, const Spread::Range& columns);
+
+  Learner learner_;
+  int member_;
+  Spread spread_;
+  optimize::Parameters parameters_;
+  std::unique_ptr<optimize::Optimizer> optimizer_;
+  optimize::Gradient gradient_;
+  std::vector<std::uint64_t> taken_;  // rows of the whole, by block
+  std::vector<std::int32_t> places_;  // of ranges of features: the how-manieth that is here, or -1
+  std::int32_t placed_ = 0;           // of those, how many are here
+  data::Rows entries_;                // sparse rows, as Of makes them
+  std::vector<float> numbers_;        // dense ones
+};
+
+}  // namespace freshet::strategy::ring

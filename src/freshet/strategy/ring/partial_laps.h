@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fabric/collectives/collectives.h"
+
+namespace freshet::strategy::ring {
+
+// What travels round a ring whose members each know a part of the numbers of rows: member i sends to member i+1 and hears
+// from member i-1, the last sends to the first.
+//
+// Threads: one of a member. Blocking: at most as long as the fabric lets a transfer take. Failure: as the fabric's, and
+// kInvalid when members are not at the same step.
+class PartialLaps {
+ public:
+  struct Wishes {
+    bool stop = false, save = false;
+  };
+  struct Step {  // number, rows and width are the same for all
+    std::uint64_t number = 0;
+    std::size_t rows = 0, width = 0;  // width: numbers of a row
+    Wishes mine;
+  };
+  // Merges what this member knows of rows first … last-1 into their numbers; `begins`: there is nothing in those yet.
+  using Merge = std::function<void(std::size_t first, std::size_t last, std::span<float> numbers, bool begins)>;
+
+  explicit PartialLaps(fabric::Collectives& collectives) : collectives_(collectives) {}
+
+  // The rows of a step are cut into as many parts as there are members, of which part i begins with member i, so that all
+  // have something to do at any time. In the first lap each merges into a part what it knows and sends it on; in the second
+  // what came of it is told to all. Each member sends every part but two twice, those once. Writes all rows' numbers
+  // to `numbers`, and gives what anybody wished.
+  Result<Wishes> Meet(const Step& step, const Merge& merge, std::span<float> numbers);
+
+  // One lap with what each member gives: `take` is called with that of every other.
+  Result<void> Tell(std::span<const float> mine,
+                    const std::function<Result<void>(int member, std::span<const float> given)>& take);
+
+  // Of the last Meet: spent waiting for others who were not as far, and for what was on its way; numbers that were sent.
+  base::Clock::Duration waited() const { return waited_; }
+  base::Clock::Duration exchanged() const { return exchanged_; }
+  std::uint64_t numbers_sent() const { return numbers_sent_; }
+  // What each part that is sent has in front of its numbers, in bytes.
+  static std::size_t HeadBytes();
+
+ private:
+  // In front of a part's numbers. All members are the same program, so that their structs are the same.
+  struct Head {
+    std::uint32_t step, rows;
+    std::uint32_t stop : 1, save : 1;
+    float sent;  // seconds after its sender ended the last laps
+  };
+  struct Part {
+    Head head{};
+    std::size_t first = 0, last = 0;
+    std::vector<float> letter;  // head and numbers
+  };
+
+  void Cut(const Step& step);
+  Part& part(int number);  // counted round
+  std::span<float> Numbers(Part& part) const;
+  Result<void> Expect(const Step& step, const Part& part) const;
+  void CountWait(base::Clock::Duration begun, float sent);
+  float Elapsed() const;
+
+  fabric::Collectives& collectives_;
+  std::vector<Part> parts_;
+  // About the same moment for all members: there is no end to the second lap before everybody has begun it.
+  std::optional<base::Clock::Duration> ended_;
+  base::Clock::Duration waited_{}, exchanged_{};
+  std::uint64_t numbers_sent_ = 0;
+};
+
+}  // namespace freshet::strategy::ring

@@ -1,0 +1,33 @@
+#include "strategy/ring/ring.h"
+
+#include "base/option.h"
+#include "strategy/ring/columns.h"
+#include "strategy/ring/pipeline.h"
+
+namespace freshet::strategy {
+namespace {
+
+// What no ring can do, whatever is cut.
+Result<void> Check(const StrategyOptions& options) {
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("strategy"), " ring does not go with ", Option(option), why)};
+  };
+  if (!options.whole) return refuse("split", " bytes or own: a row passes all members, who must all have it; use rows");
+  if (options.codec != "none") return refuse("codec", Str(" ", options.codec, ": no gradients travel; leave it out"));
+  if (options.factors) return refuse("layer-factors", ": no gradients travel; leave it out");
+  if (options.undo) return refuse("elastic", ": each member alone has a part of the model; leave it out");
+  return {};
+}
+
+}  // namespace
+
+Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
+  TRY(Check(options));
+  if (world.model.partials() != nullptr) return ring::MakeColumns(options, world);
+  const std::string& kind = world.model.config().kind;
+  if (kind == "network") return ring::MakePipeline(options, world);
+  return Error{Code::kInvalid, Str(Option("strategy"), " ring is for networks, linear models, fm and kmeans, not for ",
+                                   Option("model"), " ", kind, "; use allreduce")};
+}
+
+}  // namespace freshet::strategy

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "strategy/strategy.h"
+
+namespace freshet::strategy {
+
+// A ring of members that each hold a part of the model: nobody has a store of parameters, no weights travel in a step,
+// and member i talks to members i-1 and i+1 only. All are handed the same rows (StrategyOptions::whole) and take every
+// step together; between steps, whenever they Settle, all bring their parts to all.
+//
+// How a model is cut depends on its kind: networks by layers (pipeline.h), models that say what their parameters make of a
+// row (model::Partials) by columns (columns.h).
+//
+// kInvalid for a kind of model that cannot be cut, and for options that do not go with a ring.
+Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world);
+
+}  // namespace freshet::strategy

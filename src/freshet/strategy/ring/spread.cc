@@ -1,0 +1,104 @@
+#include "strategy/ring/spread.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "fabric/collectives/collectives.h"
+
+namespace freshet::strategy::ring {
+namespace {
+
+constexpr server::Placement::Options kPlacement{.range_rows = Spread::kRangeRows, .points = 512};
+
+}  // namespace
+
+Spread::Spread(const model::Model& model, int members)
+    : members_(members), blocks_(model.Blocks()), placement_(blocks_, members, kPlacement) {
+  CHECK(model.partials() != nullptr);
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    cuts_.push_back(model.partials()->cut(b));
+    if (cuts_[b] != Cut::kFeatures) continue;
+    by_features_ = true;
+    features_ = b;
+  }
+}
+
+Spread::Range Spread::ColumnsOf(std::size_t b, int member) const {
+  const std::uint64_t width = blocks_[b].width;
+  if (cuts_[b] != Cut::kNumbers) return {0, width};
+  return {fabric::ChunkBegin(width, member, members_), fabric::ChunkBegin(width, member + 1, members_)};
+}
+
+Spread::Range Spread::RowsOf(std::size_t b, int member) const {
+  const std::uint64_t rows = blocks_[b].rows;
+  if (cuts_[b] == Cut::kFirst && member != 0) return {};
+  if (cuts_[b] != Cut::kRows) return {0, rows};
+  return {fabric::ChunkBegin(rows, member, members_), fabric::ChunkBegin(rows, member + 1, members_)};
+}
+
+optimize::Portion Spread::PortionOf(int member) const {
+  optimize::Portion portion;
+  portion.ranges.emplace();
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const Range rows = cuts_[b] == Cut::kFeatures ? Range{0, optimize::Portion::kAll} : RowsOf(b, member);
+    const Range columns = ColumnsOf(b, member);
+    if (rows.size() > 0 && columns.size() > 0)
+      portion.ranges->push_back({b, rows.first, rows.size(), columns.first, columns.size()});
+  }
+  return portion;
+}
+
+std::vector<optimize::Block> Spread::BlocksOf(int member) const {
+  std::vector<optimize::Block> blocks = PortionOf(member).Of(blocks_);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (cuts_[b] != Cut::kFeatures) continue;
+    blocks[b].most_rows = std::max(blocks[b].most_rows, blocks[b].rows);
+    blocks[b].rows = 0;
+  }
+  return blocks;
+}
+
+void Spread::VisitRows(std::size_t b, int member, std::uint64_t from, std::uint64_t rows, const Visit& visit) {
+  if (ColumnsOf(b, member).size() == 0) return;
+  if (cuts_[b] != Cut::kFeatures) {
+    const Range mine = RowsOf(b, member), seen{std::max(mine.first, from), std::min(mine.last, rows)};
+    if (seen.first < seen.last) visit(seen, seen.first - mine.first);
+    return;
+  }
+  std::uint64_t at = 0;
+  for (std::uint64_t begin = 0; begin < rows; begin += kRangeRows) {
+    if (OwnerOfRange(begin / kRangeRows) != member) continue;
+    const Range range{std::max(begin, from), std::min(begin + kRangeRows, rows)};
+    if (range.first < range.last) visit(range, at + range.first - begin);
+    at += kRangeRows;
+  }
+}
+
+std::uint64_t Spread::CountRows(std::size_t b, int member, std::uint64_t rows) {
+  std::uint64_t count = 0;
+  VisitRows(b, member, 0, rows, [&](Range range, std::uint64_t) { count += range.size(); });
+  return count;
+}
+
+void Spread::Take(const optimize::Parameters& whole, std::size_t b, int member, std::uint64_t slots, std::uint64_t from,
+                  float* own) {
+  const Range columns = ColumnsOf(b, member);
+  VisitRows(b, member, from, whole.rows(b), [&](Range rows, std::uint64_t at) {
+    float* to = own + at * slots * columns.size();
+    for (std::uint64_t row = rows.first; row < rows.last; ++row)
+      for (std::uint64_t slot = 0; slot < slots; ++slot, to += columns.size())
+        std::copy_n(whole.Row(b, row) + slot * blocks_[b].width + columns.first, columns.size(), to);
+  });
+}
+
+void Spread::Give(const float* own, std::size_t b, int member, std::uint64_t slots, optimize::Parameters& whole) {
+  const Range columns = ColumnsOf(b, member);
+  VisitRows(b, member, 0, whole.rows(b), [&](Range rows, std::uint64_t at) {
+    const float* from = own + at * slots * columns.size();
+    for (std::uint64_t row = rows.first; row < rows.last; ++row)
+      for (std::uint64_t slot = 0; slot < slots; ++slot, from += columns.size())
+        std::copy_n(from, columns.size(), whole.Row(b, row) + slot * blocks_[b].width + columns.first);
+  });
+}
+
+}  // namespace freshet::strategy::ring

@@ -1,0 +1,173 @@
+#include "strategy/ring/stage.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace freshet::strategy::ring {
+namespace {
+
+using model::network::Program;
+
+std::optional<std::size_t> IndexOf(const std::vector<Crossing>& crossings, int layer) {
+  const auto found =
+      std::find_if(crossings.begin(), crossings.end(), [&](const Crossing& one) { return one.layer == layer; });
+  if (found == crossings.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - crossings.begin());
+}
+
+// Memory for so many rows of each.
+void MakeRoomFor(const std::vector<Crossing>& crossings, std::size_t rows, std::vector<std::vector<float>>& memory) {
+  memory.resize(crossings.size());
+  for (std::size_t i = 0; i < crossings.size(); ++i)
+    memory[i].resize(std::max(memory[i].size(), rows * static_cast<std::size_t>(crossings[i].elements)));
+}
+
+std::size_t BytesOf(const std::vector<std::vector<float>>& memory) {
+  std::size_t floats = 0;
+  for (const auto& one : memory) floats += one.size();
+  return floats * sizeof(float);
+}
+
+}  // namespace
+
+Result<Stage> Stage::Make(const model::network::Graph& graph, Options options, std::size_t rows) {
+  Stage stage(graph, std::move(options));
+  stage.MakeRoom(1, 1, rows);
+  TRY(stage.Begin(0, rows));
+  stage.FindSources(*stage.slots_[0].programs.front());
+  return stage;
+}
+
+void Stage::FindSources(const Program& program) {
+  for (const Program::Port& port : program.inputs()) {
+    inputs_.push_back(IndexOf(options_.cut.enters, port.layer));
+    CHECK(inputs_.back().has_value() || port.layer == 0);
+    if (!inputs_.back()) reads_rows_ = true;
+  }
+  const auto& outputs = program.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].head) heads_.push_back(i);
+  for (const Crossing& leaving : options_.leaves) {
+    if (const auto enters = IndexOf(options_.cut.enters, leaving.layer)) {
+      sources_.push_back({.index = *enters, .passes = true});
+      continue;
+    }
+    const auto made = std::find_if(outputs.begin(), outputs.end(),
+                                   [&](const Program::Port& port) { return port.layer == leaving.layer; });
+    CHECK(made != outputs.end());
+    sources_.push_back({.index = static_cast<std::size_t>(made - outputs.begin()), .head = made->head.has_value()});
+  }
+}
+
+void Stage::MakeRoom(std::size_t depth, std::size_t depth_before, std::size_t rows) {
+  depth_ = depth;
+  depth_before_ = depth_before;
+  slots_.resize(std::max(slots_.size(), depth));
+  gradients_.resize(std::max(gradients_.size(), depth_before));
+  for (Slot& slot : slots_) MakeRoomFor(options_.cut.enters, rows, slot.entering);
+  for (Memory& memory : gradients_) MakeRoomFor(options_.cut.enters, rows, memory);
+}
+
+Result<void> Stage::Begin(std::size_t micro, std::size_t rows) {
+  Slot& slot = At(micro);
+  slot.rows = rows;
+  TRY(UseProgram(slot, rows));
+  slot.added.resize(sources_.size());
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (sources_[i].head) slot.added[i].resize(rows * static_cast<std::size_t>(options_.leaves[i].elements));
+  return {};
+}
+
+// Updates have micro-batches of two sizes where they cannot be cut evenly, and the last one of an epoch has others.
+Result<void> Stage::UseProgram(Slot& slot, std::size_t rows) {
+  constexpr std::size_t kKept = 3;
+  const auto found = std::find_if(slot.programs.begin(), slot.programs.end(),
+                                  [&](const auto& program) { return program->options().rows == rows; });
+  if (found != slot.programs.end()) {
+    slot.programs.splice(slot.programs.begin(), slot.programs, found);
+    return {};
+  }
+  if (slot.programs.size() >= kKept) slot.programs.pop_back();
+  const auto& enters = options_.cut.enters;
+  const bool back = std::any_of(enters.begin(), enters.end(), [](const Crossing& one) { return one.learns; });
+  slot.programs.push_front(TRY(Program::Compile(graph_, {.rows = rows,
+                                                         .training = true,
+                                                         .threads = options_.threads,
+                                                         .backend = options_.backend,
+                                                         .first = options_.cut.first,
+                                                         .last = options_.cut.last,
+                                                         .input_gradients = back})));
+  return {};
+}
+
+std::span<float> Stage::Entering(std::size_t micro, std::size_t i) {
+  Slot& slot = At(micro);
+  return std::span(slot.entering[i]).first(slot.rows * static_cast<std::size_t>(options_.cut.enters[i].elements));
+}
+
+void Stage::Forward(std::size_t micro, const optimize::Parameters& parameters, const float* input,
+                    const model::network::Draw& draw) {
+  CHECK(!reads_rows_ || input != nullptr);
+  Slot& slot = At(micro);
+  std::vector<const float*> inputs;
+  for (const auto& from : inputs_) inputs.push_back(from ? slot.entering[*from].data() : input);
+  slot.programs.front()->Forward(parameters, inputs, draw);
+}
+
+std::span<const float> Stage::Leaving(std::size_t micro, std::size_t i) const {
+  const Slot& slot = At(micro);
+  const std::size_t floats = slot.rows * static_cast<std::size_t>(options_.leaves[i].elements);
+  if (sources_[i].passes) return std::span(slot.entering[sources_[i].index]).first(floats);
+  const std::span<const float> made = slot.programs.front()->Output(sources_[i].index);
+  CHECK(made.size() == floats);
+  return made;
+}
+
+std::vector<Stage::HeadOutput> Stage::Heads(std::size_t micro) const {
+  Program& program = *At(micro).programs.front();
+  std::vector<HeadOutput> outputs;
+  for (const std::size_t i : heads_)
+    outputs.push_back({*program.outputs()[i].head, program.Output(i), program.OutputGradient(i)});
+  return outputs;
+}
+
+std::span<float> Stage::LeavingGradient(std::size_t micro, std::size_t i) {
+  Slot& slot = At(micro);
+  const Source& source = sources_[i];
+  if (source.head) return slot.added[i];
+  if (!source.passes) return slot.programs.front()->OutputGradient(source.index);
+  const std::size_t floats = slot.rows * static_cast<std::size_t>(options_.leaves[i].elements);
+  return std::span(gradients_[micro % depth_before_][source.index]).first(floats);
+}
+
+void Stage::Backward(std::size_t micro, const optimize::Parameters& parameters, optimize::Gradient& gradient) {
+  Slot& slot = At(micro);
+  Program& program = *slot.programs.front();
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (!sources_[i].head || !options_.leaves[i].learns) continue;
+    const std::span<float> deltas = program.OutputGradient(sources_[i].index);
+    for (std::size_t k = 0; k < deltas.size(); ++k) deltas[k] += slot.added[i][k];
+  }
+  std::vector<float*> places;
+  if (program.options().input_gradients)
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i]) unwanted_.resize(slot.rows * static_cast<std::size_t>(program.inputs()[i].elements));
+      places.push_back(inputs_[i] ? gradients_[micro % depth_before_][*inputs_[i]].data() : unwanted_.data());
+    }
+  program.Backward(parameters, gradient, places, {});
+}
+
+std::span<const float> Stage::EnteringGradient(std::size_t micro, std::size_t i) const {
+  const std::size_t floats = At(micro).rows * static_cast<std::size_t>(options_.cut.enters[i].elements);
+  return std::span(gradients_[micro % depth_before_][i]).first(floats);
+}
+
+std::size_t Stage::bytes() const {
+  std::size_t bytes = slots_[0].programs.front()->arena_bytes() * depth_;
+  for (const Slot& slot : slots_) bytes += BytesOf(slot.entering);
+  for (const Memory& memory : gradients_) bytes += BytesOf(memory);
+  return bytes;
+}
+
+}  // namespace freshet::strategy::ring
