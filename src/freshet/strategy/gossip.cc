@@ -320,7 +320,7 @@ Result<std::span<const float>> Gossip::FloatsOf(const Head& head, std::span<cons
   const std::size_t before = behind + head.heard * sizeof theirs_heard_[0];
   if (bytes.size() < before) return Damaged();
   std::memcpy(sizes_.data(), bytes.data() + sizeof head, behind - sizeof head);
-  std::memcpy(theirs_heard_.data(), bytes.data() + behind, before - behind);
+  if (head.heard > 0) std::memcpy(theirs_heard_.data(), bytes.data() + behind, before - behind);
   std::uint64_t floats = 0;
   for (std::size_t b = 0; b < sizes_.size(); ++b) {
     if (sizes_[b] % parameters.width(b) != 0 || sizes_[b] > bytes.size() / sizeof(float)) return Damaged();
