@@ -182,12 +182,15 @@ class Hot {
         blocks_[b].hottest.insert(blocks_[b].hottest.end(), block.hottest.begin(), block.hottest.end());
         blocks_[b].busiest.insert(blocks_[b].busiest.end(), block.busiest.begin(), block.busiest.end());
       }
+    for (const WorkerLine& worker : workers)
+      if (worker.server) moved_ = std::max(moved_, worker.server->moved);
     for (const Report::Block& block : blocks_) all_ += Bytes(block), rows_ += static_cast<double>(block.rows);
   }
 
   std::string ToText() const {
     std::vector<std::string> parts = Rows();
     if (std::string range = BusiestRange(); !range.empty()) parts.push_back(std::move(range));
+    if (moved_ > 0) parts.push_back(Str(moved_, " ranges moved to servers that had less to do"));
     return parts.empty() ? "" : Str("hot          ", Join(parts, "; "), "\n");
   }
 
@@ -226,6 +229,7 @@ class Hot {
 
   std::vector<Report::Block> blocks_;  // of all servers together
   double all_ = 0, rows_ = 0;          // bytes
+  std::uint64_t moved_ = 0;
 };
 
 }  // namespace

@@ -32,7 +32,10 @@ Report::Block BlockFrom(const Json& json) {
 }  // namespace
 
 Json ToJson(const Report& report) {
-  Json json = {{"waited_for", report.waited_for}, {"updates", report.updates}, {"blocks", Json::array()}};
+  Json json = {{"waited_for", report.waited_for},
+               {"updates", report.updates},
+               {"moved", report.moved},
+               {"blocks", Json::array()}};
   for (const Report::Block& block : report.blocks) json["blocks"].push_back(ToJson(block));
   return json;
 }
@@ -40,7 +43,7 @@ Json ToJson(const Report& report) {
 Result<Report> ServerReportFrom(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    Report report{.waited_for = json.at("waited_for"), .updates = json.at("updates")};
+    Report report{.waited_for = json.at("waited_for"), .updates = json.at("updates"), .moved = json.at("moved")};
     for (const Json& block : json.at("blocks")) report.blocks.push_back(BlockFrom(block));
     return report;
   } catch (const Json::exception& problem) {

@@ -27,14 +27,25 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
       sorted_(servers()),
       held_(parameters.blocks()) {
   if (options.near != nullptr) settled_ = 0;
-  if (!Dense()) return;
-  for (std::size_t b = 0; b < parameters.blocks(); ++b)
-    for (std::uint64_t first = 0; first < parameters.rows(b);) {
-      const Placement::Stretch stretch = placement.StretchFrom(b, first, parameters.rows(b));
+  FindStretches();
+}
+
+void Copy::FindStretches() {
+  for (auto& stretches : stretches_) stretches.clear();
+  for (std::size_t b = 0; Dense() && b < parameters_.blocks(); ++b)
+    for (std::uint64_t first = 0; first < parameters_.rows(b);) {
+      const Placement::Stretch stretch = placement_.StretchFrom(b, first, parameters_.rows(b));
       stretches_[static_cast<std::size_t>(stretch.server)].push_back(
           {.block = static_cast<std::uint32_t>(b), .first = first, .count = stretch.last - first});
       first = stretch.last;
     }
+}
+
+void Copy::Moved() {
+  CHECK(HoldsNothing());
+  FindStretches();
+  for (Lists& lists : last_)
+    for (auto& list : lists) list.clear();
 }
 
 // A stamp is one more than the worker's clock when it asked. It then asked for what is good for as long as it is used.

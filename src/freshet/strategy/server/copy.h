@@ -69,6 +69,8 @@ class Copy {
   void SetSynchrony(const Synchrony& synchrony, bool ahead);
   // Everything is as new as can be at this clock; or, of near rows, to be asked for again.
   void Settled(std::uint64_t clock);
+  // When all have met: rows lie with other servers than before.
+  void Moved();
   // Could numbers of near rows begin anew? Nothing is asked for, nor held back.
   bool HoldsNothing() const;
   void ForgetNear();
@@ -92,6 +94,7 @@ class Copy {
   bool Fresh(std::uint64_t stamp, std::uint64_t clock) const;
   std::uint64_t Needs(std::uint64_t clock) const;  // which clock must be complete to be read at this one
   std::uint64_t StampOf(std::size_t b, std::uint32_t row) const;
+  void FindStretches();
   void Remember(Question& question);
   // Takes what a server has of so many floats.
   void Put(std::span<const float> from, float* to, const float*& had) const;

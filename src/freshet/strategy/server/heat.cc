@@ -1,6 +1,8 @@
 #include "strategy/server/heat.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/random.h"
 
@@ -9,6 +11,8 @@ namespace {
 
 // What is told of a block at most, and how often a row must have been seen to be told of.
 constexpr std::size_t kHottest = 8, kBusiest = 4;
+// Ranges that may move.
+constexpr std::size_t kMovable = 64;
 constexpr std::uint32_t kSureAfter = 8;
 // So that none counts for more than this part of all that have come.
 constexpr std::uint64_t kLooks = 4096;
@@ -74,6 +78,26 @@ void Heat::See(Block& block, std::uint32_t row, double bytes) const {
   }
   counter->bytes += bytes;
   ++counter->seen;
+}
+
+Load Heat::TakeLoad(const std::function<std::size_t(std::size_t b)>& group_of) {
+  std::map<std::pair<std::size_t, std::uint64_t>, double> came;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    Block& block = blocks_[b];
+    block.taken.resize(block.ranges.size(), 0.0);
+    for (std::size_t range = 0; range < block.ranges.size(); ++range)
+      if (const double bytes = block.ranges[range] - block.taken[range]; bytes > 0) came[{group_of(b), range}] += bytes;
+    block.taken = block.ranges;
+  }
+  Load load;
+  for (const auto& [which, bytes] : came) {
+    load.busiest.push_back({which.first, which.second, static_cast<std::uint64_t>(bytes)});
+    load.bytes += load.busiest.back().bytes;
+  }
+  std::stable_sort(load.busiest.begin(), load.busiest.end(),
+                   [](const Load::Range& a, const Load::Range& b) { return a.bytes > b.bytes; });
+  if (load.busiest.size() > kMovable) load.busiest.resize(kMovable);
+  return load;
 }
 
 Report::Block Heat::Tell(std::size_t b, std::uint64_t rows) const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "strategy/server/balance.h"
 #include "strategy/server/report.h"
 
 namespace freshet::strategy::server {
@@ -31,6 +33,9 @@ class Heat {
   void Stretch(Way way, std::size_t b, std::uint64_t first, std::uint64_t count, std::uint64_t bytes);
   void Rows(Way way, std::size_t b, std::span<const std::uint32_t> rows, std::uint64_t bytes);
 
+  // What came since the last call, by ranges of blocks that are cut alike (`group_of`, by block).
+  Load TakeLoad(const std::function<std::size_t(std::size_t b)>& group_of);
+
   // What there is to tell of a block of so many rows: bytes, and its hottest rows and busiest ranges.
   Report::Block Tell(std::size_t b, std::uint64_t rows) const;
 
@@ -43,7 +48,7 @@ class Heat {
   struct Block {
     std::uint64_t range_rows = 0;
     std::uint64_t pulled = 0, pushed = 0;
-    std::vector<double> ranges;
+    std::vector<double> ranges, taken;  // and what was taken of them
     std::vector<Counter> counters;
   };
   Block& Count(Way way, std::size_t b, std::uint64_t bytes);

@@ -18,7 +18,7 @@ Placement::Placement(const std::vector<optimize::Block>& blocks, int servers) : 
 
 Placement::Placement(const std::vector<optimize::Block>& blocks, int servers, const Options& options)
     : servers_(servers) {
-  CHECK(servers > 0 && servers < 65536 && options.range_floats > 0);
+  CHECK(servers > 0 && servers < 65535 && options.range_floats > 0);
   for (int server = 0; server < servers; ++server)
     for (int point = 0; point < options.points; ++point)
       circle_.push_back({Mix(static_cast<std::uint64_t>(server), static_cast<std::uint64_t>(point)),
@@ -45,21 +45,29 @@ std::uint16_t Placement::Owner(std::uint64_t at) const {
   return next == circle_.end() ? circle_.front().server : next->server;
 }
 
-int Placement::ServerOfRange(std::size_t b, std::uint64_t range) {
-  Group& group = groups_[group_of_[b]];
+void Placement::Move(std::size_t group, std::uint64_t range, int server) {
+  CHECK(server == kScattered || (server >= 0 && server < servers_));
+  ServerOfRange(group, range);
+  groups_[group].owners[range] = static_cast<std::uint16_t>(server == kScattered ? servers_ : server);
+}
+
+int Placement::ServerOfRange(std::size_t number, std::uint64_t range) {
+  Group& group = groups_[number];
   // Counted from 1, apart from servers: what is hashed alike would lie at the same places.
   while (group.owners.size() <= range)
     group.owners.push_back(Owner(Mix((group.number + 1) << 40, group.owners.size())));
-  return group.owners[range];
+  return group.owners[range] == servers_ ? kScattered : group.owners[range];
 }
 
 Placement::Stretch Placement::StretchFrom(std::size_t b, std::uint64_t first, std::uint64_t last) {
   const std::uint64_t size = RangeRows(b);
+  const std::size_t group = group_of_[b];
   std::uint64_t range = first / size;
-  Stretch stretch{.last = 0, .server = ServerOfRange(b, range)};
+  if (ServerOfRange(group, range) == kScattered) return {.last = first + 1, .server = ServerOf(b, first)};
+  Stretch stretch{.last = 0, .server = ServerOfRange(group, range)};
   do {
     ++range;
-  } while (range * size < last && ServerOfRange(b, range) == stretch.server);
+  } while (range * size < last && ServerOfRange(group, range) == stretch.server);
   stretch.last = std::min(range * size, last);
   return stretch;
 }

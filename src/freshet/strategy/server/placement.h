@@ -12,7 +12,7 @@ namespace freshet::strategy::server {
 // more or less moves only the ranges it gains or loses.
 //
 // Blocks that grow with the features of rows are cut at the same rows, so that what belongs to a feature (its weight,
-// its factors) is in one place.
+// its factors) is in one place: such blocks are one group. Ranges that turn out to be hot can be moved.
 class Placement {
  public:
   struct Options {
@@ -24,9 +24,17 @@ class Placement {
   Placement(const std::vector<optimize::Block>& blocks, int servers);
   Placement(const std::vector<optimize::Block>& blocks, int servers, const Options& options);
 
+  static constexpr int kScattered = -1;
+
   int servers() const { return servers_; }
+  std::size_t GroupOf(std::size_t b) const { return group_of_[b]; }
+  // From now on this range of a group lies with that server; or, of kScattered, its rows one by one with all in turn.
+  void Move(std::size_t group, std::uint64_t range, int server);
   std::uint64_t RangeRows(std::size_t b) const { return groups_[group_of_[b]].range_rows; }
-  int ServerOf(std::size_t b, std::uint64_t row) { return ServerOfRange(b, row / RangeRows(b)); }
+  int ServerOf(std::size_t b, std::uint64_t row) {
+    const int server = ServerOfRange(group_of_[b], row / RangeRows(b));
+    return server == kScattered ? static_cast<int>(row % static_cast<std::uint64_t>(servers_)) : server;
+  }
   // The rows [first, last) of a block as far as one server has all of them: until where, and who.
   struct Stretch {
     std::uint64_t last = 0;
@@ -39,13 +47,13 @@ class Placement {
  private:
   struct Group {  // of blocks that are cut alike
     std::uint64_t number = 0, range_rows = 1;
-    std::vector<std::uint16_t> owners;  // of ranges, as far as they were asked for
+    std::vector<std::uint16_t> owners;  // of ranges, as far as they were asked for; servers: the rows are scattered
   };
   struct Point {
     std::uint64_t at = 0;
     std::uint16_t server = 0;
   };
-  int ServerOfRange(std::size_t b, std::uint64_t range);
+  int ServerOfRange(std::size_t group, std::uint64_t range);  // or kScattered
   std::uint16_t Owner(std::uint64_t at) const;
 
   const int servers_;

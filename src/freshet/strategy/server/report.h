@@ -29,6 +29,8 @@ struct Report {
   // Of who serves: nothing when it does not.
   std::vector<Block> blocks{};
   std::uint64_t updates = 0;
+  // Of all: ranges that went to another server, since theirs had more to do than the others.
+  std::uint64_t moved = 0;
 };
 
 }  // namespace freshet::strategy::server

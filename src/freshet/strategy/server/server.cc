@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "model/digest.h"
+#include "strategy/gather_numbers.h"
 #include "strategy/make_codec.h"
 #include "strategy/packed_rows.h"
 #include "strategy/server/backup_server.h"
@@ -119,7 +120,7 @@ StepTimes Server::times() const {
 }
 
 std::optional<Report> Server::report() {
-  Report report{.waited_for = waits_.seconds()};
+  Report report{.waited_for = waits_.seconds(), .moved = moved_};
   const base::Lock lock(mutex_);
   for (const auto& [number, holding] : estate_.holdings) {
     if (holding.shard == nullptr || !Answers(number)) continue;
@@ -194,6 +195,7 @@ Result<void> Server::Settle() {
   CheckLedger();
   agreed = TRY(Agree());  // on what was pushed at the end
   TRY(ShareAll(agreed));
+  if (!estate_.keeps) TRY(MoveHot());
   settled_clock_ = agreed.clock;
   if (!estate_.keeps) {
     estate_.MeetAt(agreed.clock);
@@ -799,6 +801,37 @@ Result<void> Server::ShareAll(const Agreement& agreed) {
         TRY(world_.collectives.AllReduce(all.subspan(first, std::min(most, all.size() - first))));
     }
   world_.optimizer.SetStep(agreed.step);
+  return {};
+}
+
+Result<void> Server::MoveHot() {
+  std::vector<std::uint64_t> mine;
+  {
+    const base::Lock lock(mutex_);
+    const auto group_of = [this](std::size_t b) { return estate_.placement.GroupOf(b); };
+    for (const auto& [shard, holding] : estate_.holdings) {
+      const server::Load load = holding.shard == nullptr ? server::Load() : holding.shard->heat().TakeLoad(group_of);
+      mine.push_back(load.bytes);
+      for (const server::Load::Range& each : load.busiest)
+        mine.insert(mine.end(), {each.group, each.range, each.bytes});
+    }
+  }
+  std::vector<server::Load> loads;
+  for (const auto& told : TRY(GatherNumbers(world_.collectives, mine))) {
+    if (told.empty()) continue;  // it serves nobody
+    if (told.size() % 3 != 1) return Reader::Damaged();
+    server::Load& load = loads.emplace_back(server::Load{.bytes = told[0], .busiest = {}});
+    for (std::size_t i = 1; i < told.size(); i += 3) load.busiest.push_back({told[i], told[i + 1], told[i + 2]});
+  }
+  const std::vector<Move> moves = Balance(std::move(loads));
+  if (moves.empty()) return {};
+  moved_ += moves.size();
+  const base::Lock lock(mutex_);
+  for (const Move& move : moves) estate_.placement.Move(move.group, move.range, move.to);
+  estate_.copy.Moved();
+  for (auto& [shard, holding] : estate_.holdings)
+    if (holding.shard != nullptr)
+      TRY(holding.shard->Follow(world_.parameters, world_.optimizer.state(), estate_.placement));
   return {};
 }
 

@@ -187,6 +187,8 @@ class Server : public OwnPace {
   Result<Agreement> Agree();
   Result<void> ShareAll(const Agreement& agreed);
   void KeepOwn(std::size_t b, bool state);
+  // When all have everything: what was hot goes to servers that had less to do.
+  Result<void> MoveHot();
 
   Synchrony synchrony_;
   std::unique_ptr<fabric::Codec> own_codec_;  // where nobody else has them
@@ -203,6 +205,7 @@ class Server : public OwnPace {
   std::vector<float> scores_of_others_;
   std::uint64_t settled_clock_ = 0;
   double progress_ = 0;
+  std::uint64_t moved_ = 0;  // ranges
   Waits waits_;
   std::uint64_t newest_ = 0;
   bool began_ = false, away_ = false;

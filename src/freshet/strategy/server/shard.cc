@@ -21,7 +21,7 @@ Result<std::unique_ptr<Shard>> Shard::Make(const Options& options, const model::
   own->SetStep(optimizer.step());
   auto gradient = TRY(model.NewGradient(memory));
   std::unique_ptr<Shard> shard(new Shard(options, model, std::move(parameters), std::move(own), std::move(gradient)));
-  if (options.large != nullptr) TRY(shard->TakeOwn(start, optimizer.state(), *options.large));
+  if (options.large != nullptr) TRY(shard->Follow(start, optimizer.state(), *options.large));
   return shard;
 }
 
@@ -318,11 +318,19 @@ Result<void> Shard::Take(std::string_view given, Placement& placement, int shard
   return {};
 }
 
-Result<void> Shard::TakeOwn(const optimize::Parameters& start, const optimize::Parameters& state,
-                            Placement& placement) {
-  std::vector<optimize::Block> blocks;
-  for (std::size_t b = 0; b < start.blocks(); ++b) blocks.push_back(parameters_.block(b));
-  own_rows_.emplace(blocks, options_.heat.range_rows);
+Result<void> Shard::Follow(const optimize::Parameters& start, const optimize::Parameters& state, Placement& placement) {
+  CHECK(idle());
+  if (options_.large == nullptr) {
+    parameters_.CopyFrom(start);
+    TRY(optimizer_->Follow(parameters_));
+    optimizer_->state().CopyFrom(state);
+    return {};
+  }
+  if (!own_rows_) {
+    std::vector<optimize::Block> blocks;
+    for (std::size_t b = 0; b < start.blocks(); ++b) blocks.push_back(parameters_.block(b));
+    own_rows_.emplace(blocks, options_.heat.range_rows);
+  }
   Result<void> taken;
   EachOwnStretch(start, placement, options_.number, [&](std::size_t b, std::uint64_t first, std::uint64_t last) {
     for (std::uint64_t row = first; row < last && taken.ok(); ++row) {

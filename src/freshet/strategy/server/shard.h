@@ -73,7 +73,9 @@ class Shard {
   std::string Give(Placement& placement, int shard) const;
   Result<void> Take(std::string_view given, Placement& placement, int shard);
 
-  // When nothing waits, and nothing that was pushed is not applied: it goes on in that one.
+  // When nothing waits, and nothing that was pushed is not applied: has what these have, and perhaps other rows than before.
+  Result<void> Follow(const optimize::Parameters& all, const optimize::Parameters& state, Placement& placement);
+  // Likewise: it goes on in that one.
   void SetSynchrony(const Synchrony& synchrony);
   // All workers are at this clock, and there again but for those that are said to be away; everything that was pushed
   // before has been applied.
@@ -91,6 +93,7 @@ class Shard {
   bool idle() const { return pending_.empty() && parked_.empty() && added_ == 0; }
   const Staleness& staleness() const { return staleness_; }
   const Heat& heat() const { return heat_; }
+  Heat& heat() { return heat_; }
   std::uint64_t updates() const { return version_; }
 
  private:
@@ -119,7 +122,6 @@ class Shard {
 
   Shard(const Options& options, const model::Model& model, optimize::Parameters parameters,
         std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
-  Result<void> TakeOwn(const optimize::Parameters& start, const optimize::Parameters& state, Placement& placement);
   // Where these rows are, which get a place if they have none. Good until the next call.
   Result<std::span<const std::uint32_t>> Places(std::size_t b, std::span<const std::uint32_t> rows);
   Result<std::uint64_t> AddPlaces(std::size_t b, std::uint64_t row);
