@@ -45,6 +45,7 @@ TEST(Ring, AMemberThatGivesUpEndsTheOthersWithItsReason) {
   for (int quits = 0; quits < 3; ++quits)
     WithRing(task, RingOptions(), [&](fabric::Fabric& fabric, TestLearner& learner, Strategy& strategy) {
       ASSERT_TRUE(StepOf(task, learner, strategy).ok());
+      (void)strategy.Barrier();  // nobody gives up before all have made the step
       if (fabric.rank() == quits) return fabric.Abort({Code::kBadInput, "a.csv:3: found x"});
       const auto ended = StepOf(task, learner, strategy);
       ASSERT_FALSE(ended.ok());
