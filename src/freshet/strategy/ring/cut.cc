@@ -137,6 +137,37 @@ std::vector<std::size_t> Begins(const Places& places, std::size_t stages, double
   return begins;
 }
 
+// How dear the dearest member is, and of equals how unequal all are.
+std::pair<double, double> Dearest(const Places& places, const std::vector<std::size_t>& begins, std::size_t members) {
+  std::vector<double> costs(members, 0);
+  for (std::size_t s = 0; s < begins.size(); ++s)
+    costs[s % members] += places.CostBetween(begins[s], s + 1 < begins.size() ? begins[s + 1] : places.count());
+  std::pair<double, double> dearest(0, 0);
+  for (const double cost : costs) {
+    dearest.first = std::max(dearest.first, cost);
+    dearest.second += cost * cost;
+  }
+  return dearest;
+}
+
+// Of members that hold several stages each, what all of one's cost together counts: edges move, one at a time, to where
+// that makes the dearest member cheapest, until none does any more.
+void Level(const Places& places, std::size_t members, std::vector<std::size_t>& begins) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 1; s < begins.size(); ++s) {
+      const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : places.count(), here = begins[s];
+      auto best = std::pair(Dearest(places, begins, members), here);
+      for (std::size_t at = begins[s - 1] + 1; at < end; ++at) {
+        begins[s] = at;
+        if (const auto cost = Dearest(places, begins, members); cost < best.first) best = {cost, at};
+      }
+      begins[s] = best.second;
+      moved = moved || best.second != here;
+    }
+  }
+}
+
 }  // namespace
 
 Result<std::vector<StageCut>> CutNetwork(const Graph& graph, const std::vector<Facts>& facts,
@@ -148,7 +179,8 @@ Result<std::vector<StageCut>> CutNetwork(const Graph& graph, const std::vector<F
                  Str("a network of ", places.count(), " layers cannot be cut into ", stages, " stages, ",
                      options.stages_each, " for each of ", options.members, " members of a ring; use fewer workers",
                      options.stages_each > 1 ? Str(" or ", Option("stages"), " 1") : "")};
-  const auto begins = Begins(places, stages, kSlack * CheapestDearest(places, stages));
+  auto begins = Begins(places, stages, kSlack * CheapestDearest(places, stages));
+  if (options.stages_each > 1) Level(places, static_cast<std::size_t>(options.members), begins);
   std::vector<StageCut> cut;
   for (std::size_t s = 0; s < stages; ++s)
     cut.push_back(places.Stage(begins[s], s + 1 < stages ? begins[s + 1] : places.count()));

@@ -30,7 +30,8 @@ struct CutOptions {
 };
 
 // A network cut into stages that lie with the members of a ring in turn, stage s with member s mod members: such that
-// the dearest stage is as cheap as can be, within a twentieth, and little travels.
+// the dearest stage is as cheap as can be, within a twentieth, and little travels. Where members hold several, edges are
+// moved from there as long as that makes the dearest member cheaper.
 //
 // The same for all who are given the same graph, whatever computes it. kInvalid when there are fewer layers than stages.
 Result<std::vector<StageCut>> CutNetwork(const model::network::Graph& graph,

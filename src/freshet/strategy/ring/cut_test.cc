@@ -62,6 +62,16 @@ TEST(Cut, NoStageIsMuchDearerThanItMustBeAndAllLayersLieInOne) {
   EXPECT_GT(tried, 200);
 }
 
+TEST(Cut, MembersOfSeveralStagesShareTheCostThoughOneLayerIsDear) {
+  const Graph graph = model::network::MakeZoo("googlenet", {3, 224, 224}, 1000).value();
+  const auto facts = model::network::Infer(graph).value();
+  const auto cut = CutNetwork(graph, facts, model::network::OneDnn(), {4, 2, 64, 16}).value();
+  std::vector<double> members(4, 0);
+  double all = 0;
+  for (std::size_t s = 0; s < cut.size(); ++s) members[s % 4] += cut[s].cost, all += cut[s].cost;
+  for (const double cost : members) EXPECT_LT(cost, 0.3 * all);
+}
+
 // What a stage reads, of layers before it, enters it; what only passes by enters all in between.
 TEST(Cut, WhatIsReadLaterEntersEveryStageInBetween) {
   Graph graph({6});

@@ -45,6 +45,7 @@ TEST(Ring, AMemberThatGivesUpEndsTheOthersWithItsReason) {
   for (int quits = 0; quits < 3; ++quits)
     WithRing(task, RingOptions(), [&](fabric::Fabric& fabric, TestLearner& learner, Strategy& strategy) {
       ASSERT_TRUE(StepOf(task, learner, strategy).ok());
+      (void)strategy.Barrier();  // nobody gives up before all have made the step
       if (fabric.rank() == quits) return fabric.Abort({Code::kBadInput, "a.csv:3: found x"});
       const auto ended = StepOf(task, learner, strategy);
       ASSERT_FALSE(ended.ok());
@@ -96,12 +97,14 @@ TEST(Ring, SendsTensorsToNeighboursAndNoWeightsUntilAllSettle) {
 
 TEST(Ring, RefusesWhatItCannotCut) {
   WithRing(RingTask("perceptron"), RingOptions(), [](fabric::Fabric& fabric, TestLearner&, Strategy&) {
-    const Task task = MakeTask("kmeans", 100, 1);
+    const Task task = MakeTask("factorization", 100, 1);
     TestLearner learner(task);
     fabric::Collectives collectives(fabric);
     const auto refused = Strategy::Make(RingOptions(), learner.World(collectives));
     ASSERT_FALSE(refused.ok());
-    EXPECT_EQ(ShowOptions(refused.error().text, ""), "strategy ring cuts networks, not model kmeans; use allreduce");
+    EXPECT_EQ(
+        ShowOptions(refused.error().text, ""),
+        "strategy ring is for networks, linear models, fm and kmeans, not for model factorization; use allreduce");
   });
 }
 
