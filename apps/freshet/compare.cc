@@ -29,7 +29,8 @@ struct Flags {
     settings.Group("Who");
     settings.Add("strategies", &strategies,
                  "bsp, ssp:N, asp:X, bap (of a parameter server), allreduce, allreduce:TOPOLOGY, average:N, groups:N, "
-                 "gossip, gossip:HOW, ring; bsp+N and allreduce+N do not wait for the N slowest",
+                 "groups:N:MODE (through a server), gossip, gossip:HOW, ring; bsp+N and allreduce+N do not wait for "
+                 "the N slowest",
                  {.value = "A,B"});
     settings.Add("straggler", &straggler,
                  "who is slow: 2x@1 (rank 1 takes twice as long), 4x/10 (each four times as long in one step of ten)",

@@ -106,6 +106,10 @@ struct Row {
 };
 
 bool Served(const Flags& flags) { return flags.together.strategy.kind == "server"; }
+std::string SynchronyOf(const Flags& flags) {
+  const std::string& said = flags.together.strategy.synchrony;
+  return said.empty() ? "bsp" : said;
+}
 bool SweepsServers(const std::vector<Row>& rows) { return rows.front().servers != rows.back().servers; }
 
 // The number of servers of which more gain less than a tenth.
@@ -120,7 +124,7 @@ std::string Knee(const std::vector<Row>& rows) {
 // What an update is exchanged by.
 std::string How(const Flags& flags) {
   const strategy::StrategyOptions& how = flags.together.strategy;
-  if (Served(flags)) return Str("servers, ", how.synchrony);
+  if (Served(flags)) return Str("servers, ", SynchronyOf(flags));
   if (how.kind == "ring") return Str("ring, ", how.pipeline);
   return Str(how.kind, " by ", flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
              how.kind == "allreduce" ? "" : Str(", every ", how.every));
@@ -168,7 +172,7 @@ Json ToJson(const std::vector<Row>& rows, const Flags& flags, const Platform& pl
               {"topology", flags.together.topology},
               {"codec", flags.together.strategy.codec},
               {"rows", Json::array()}};
-  if (Served(flags)) out["synchrony"] = flags.together.strategy.synchrony;
+  if (Served(flags)) out["synchrony"] = SynchronyOf(flags);
   for (const Row& row : rows) {
     const Outcome& o = row.outcome;
     Json links = Json::array();

@@ -27,6 +27,9 @@ class Subset final : public Fabric {
   Result<Transfer> StartSend(int to, Tag tag, std::span<const std::byte> bytes) override {
     return whole_.StartSend(Whole(to), tag + apart_, bytes);
   }
+  Result<Transfer> StartHollowSend(int to, Tag tag, std::span<const std::byte> bytes, std::size_t hollow) override {
+    return whole_.StartHollowSend(Whole(to), tag + apart_, bytes, hollow);
+  }
   Result<Transfer> StartReceive(From from, Tag tag, std::span<std::byte> into) override {
     return OfWhole(from, [&](From whole) { return whole_.StartReceive(whole, tag + apart_, into); });
   }
@@ -47,6 +50,7 @@ class Subset final : public Fabric {
     return OfWhole(of, [&](From whole) { return whole_.StartLoss(whole, known); });
   }
   void Post(std::function<void()> job) override { whole_.Post(std::move(job)); }
+  void Spend(std::string_view work, std::size_t bytes) override { whole_.Spend(work, bytes); }
   void Abort(const Error& why) override { whole_.Abort(why); }
   std::uint64_t bytes_sent() const override { return whole_.bytes_sent(); }
   std::uint64_t bytes_shared() const override { return whole_.bytes_shared(); }

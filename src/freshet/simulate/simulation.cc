@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/hollow.h"
+#include "base/option.h"
 #include "base/str.h"
 #include "simulate/costed_network.h"
 #include "simulate/steps.h"
@@ -113,6 +114,10 @@ Result<void> Check(const Scenario& scenario) {
   if (scenario.nodes < 1 || servers < 0 || servers > scenario.platform.nodes - scenario.nodes)
     return Error{Code::kInvalid, Str(scenario.nodes, " nodes", servers == 0 ? "" : Str(" and ", servers, " servers"),
                                      " of ", scenario.platform.name, ": it has ", scenario.platform.nodes)};
+  if (scenario.strategy.kind == "groups" && !scenario.strategy.synchrony.empty())
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " groups with ", Option("synchrony"), " ", scenario.strategy.synchrony,
+                     ", through a server, is not simulated by costs alone; use freshet compare")};
   constexpr int kMostWorkers = 1'000'000;
   if (scenario.workers_per_node < 1 || scenario.workers_per_node > kMostWorkers / scenario.nodes)
     return Error{Code::kInvalid, Str(scenario.workers_per_node, " workers on each of ", scenario.nodes,

@@ -3,6 +3,7 @@
 #include "base/option.h"
 #include "fabric/subset.h"
 #include "strategy/averager.h"
+#include "strategy/group_plan.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
@@ -85,17 +86,12 @@ class Groups final : public Synchronous {
 
 Result<SynchronousPtr> MakeGroups(const StrategyOptions& options, const Strategy::World& world) {
   fabric::Fabric& all = world.collectives.fabric();
-  if (all.size() % options.group != 0 && !options.uneven)
-    return Error{Code::kInvalid, Str(Option("group"), " ", options.group, " does not divide ", all.size(), " workers")};
-  const int groups = (all.size() + options.group - 1) / options.group;
-  const auto begin = [&](int group) {
-    return static_cast<int>(fabric::ChunkBegin(static_cast<std::size_t>(all.size()), group, groups));
-  };
-  int mine = 0;
-  while (begin(mine + 1) <= all.rank()) ++mine;
-  std::vector<int> ranks;
-  for (int rank = begin(mine); rank < begin(mine + 1); ++rank) ranks.push_back(rank);
-  auto members = std::make_unique<fabric::Subset>(all, ranks, fabric::Tag{1} << 48);
+  if (!options.synchrony.empty())
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " groups with ", Option("synchrony"), " ", options.synchrony,
+                     ", through a server, does not go with ", Option("elastic"), "; leave one of them out")};
+  const GroupPlan plan = TRY(GroupPlan::Make(options, all.size(), all.rank()));
+  auto members = std::make_unique<fabric::Subset>(all, plan.members, fabric::Tag{1} << 48);
   fabric::Collectives::Options how = world.collectives.options();
   if (how.algorithm == fabric::Algorithm::kNative) how.algorithm = fabric::Algorithm::kAuto;  // of all members alone
   how.table = {};                                                                             // likewise

@@ -147,5 +147,7 @@ class OwnPace : public Strategy {
 
 Result<StrategyPtr> MakeGossip(const StrategyOptions& options, const Strategy::World& world);
 Result<StrategyPtr> MakeServer(const StrategyOptions& options, const Strategy::World& world);
+// Groups of workers, each of which is one worker of a parameter server.
+Result<StrategyPtr> MakeServerGroups(const StrategyOptions& options, const Strategy::World& world);
 
 }  // namespace freshet::strategy

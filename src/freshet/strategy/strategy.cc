@@ -66,6 +66,10 @@ std::vector<std::string> Strategy::Kinds() {
 }
 
 Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
+  if (options.kind == "groups" && !options.synchrony.empty()) {
+    TRY(Check(options, world.collectives.fabric().size()));
+    return MakeServerGroups(options, world);
+  }
   for (const OtherEntry& entry : kOthers) {
     if (entry.name != options.kind) continue;
     TRY(Check(options, world.collectives.fabric().size()));

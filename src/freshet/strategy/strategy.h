@@ -55,9 +55,9 @@ struct StrategyOptions {
   std::string neighbours = "random";  // see neighbours.h
   std::uint64_t seed = 1;             // of who is written to
 
-  // server: who has the parameters, and how far workers may drift apart (server/synchrony.h)
+  // server, groups through one: who has the parameters, and how far workers may drift apart (server/synchrony.h)
   int servers = 0;                 // the last so many members have no rows; 0: every member is worker and server
-  std::string synchrony = "bsp";   // bsp, ssp:S, asp:V, bap
+  std::string synchrony;           // bsp, ssp:S, asp:V, bap; empty: bsp. Of groups: they meet through a server
   std::uint64_t fetch_every = 1;   // not bsp: steps for which a worker uses what it has read
   std::uint64_t push_every = 1;    // not bsp: steps whose gradients a worker pushes together
   int replicas = 2;                // members that have each shard, where losses are survived

@@ -114,8 +114,8 @@ void Contender::Enter(Together& together) const {
   strategy::StrategyOptions& how = together.strategy;
   how.kind = strategy;
   how.backup = backup;
+  how.synchrony = synchrony;
   if (detail.empty()) return;
-  if (strategy == "server") how.synchrony = detail;
   if (strategy == "allreduce") together.topology = detail;
   if (strategy == "average") how.every = std::strtoull(detail.c_str(), nullptr, 10);
   if (strategy == "groups") how.group = std::atoi(detail.c_str());
@@ -130,14 +130,20 @@ Result<Contender> Contender::Parse(std::string_view text) {
     const auto read = std::from_chars(text.data() + plus + 1, end, contender.backup);
     text = read.ec == std::errc{} && read.ptr == end && contender.backup >= 1 ? text.substr(0, plus) : "";
   }
-  if (strategy::server::Synchrony::Parse(text).ok()) {
+  if (!text.empty() && strategy::server::Synchrony::Parse(text).ok()) {
     contender.strategy = "server";
-    contender.detail = text;
+    contender.synchrony = text;
     if (contender.backup == 0 || text == "bsp") return contender;
   }
   const std::size_t colon = text.find(':');
   contender.strategy = text.substr(0, colon);
   if (colon != std::string_view::npos) contender.detail = text.substr(colon + 1);
+  if (const std::size_t mode = contender.detail.find(':');
+      contender.strategy == "groups" && mode != std::string::npos) {
+    contender.synchrony = contender.detail.substr(mode + 1);
+    contender.detail.resize(strategy::server::Synchrony::Parse(contender.synchrony).ok() ? mode : 0);
+    if (contender.detail.empty() || contender.synchrony.empty()) contender.strategy.clear();
+  }
   const auto among = [&](const std::vector<std::string>& names) {
     return contender.detail.empty() || std::find(names.begin(), names.end(), contender.detail) != names.end();
   };
@@ -151,12 +157,12 @@ Result<Contender> Contender::Parse(std::string_view text) {
       (contender.backup == 0 && (((strategy == "average" || strategy == "groups") && counts) ||
                                  (strategy == "gossip" && among({"pairs", "push-sum", "walk"})) || text == "ring")))
     return contender;
-  return Error{
-      Code::kInvalid,
-      Str(Option("strategies"), ": found ", Quoted(whole),
-          ", expected bsp, ssp:N, asp:X or bap (of a parameter server), allreduce or allreduce:TOPOLOGY, "
-          "average:N, groups:N, gossip, gossip:HOW or ring; of bsp and allreduce with +N: does not wait for the N "
-          "slowest")};
+  return Error{Code::kInvalid,
+               Str(Option("strategies"), ": found ", Quoted(whole),
+                   ", expected bsp, ssp:N, asp:X or bap (of a parameter server), allreduce or allreduce:TOPOLOGY, "
+                   "average:N, groups:N or groups:N:MODE (through a server), gossip, gossip:HOW or ring; of bsp and "
+                   "allreduce with +N: does not wait for the N "
+                   "slowest")};
 }
 
 Result<Straggler> Straggler::Parse(std::string_view text) {

@@ -19,11 +19,11 @@ struct Contender {
   // What belongs to it is set, all else is left as it is.
   void Enter(Together& together) const;
 
-  // bsp, ssp:3, asp:0.01, bap (of a parameter server); allreduce, allreduce:ring; average:8; groups:2; gossip,
-  // gossip:push-sum; ring. bsp+1, allreduce+1: does not wait for the slowest one.
+  // bsp, ssp:3, asp:0.01, bap (of a parameter server); allreduce, allreduce:ring; average:8; groups:2,
+  // groups:2:bap (through a parameter server); gossip, gossip:push-sum; ring. bsp+1, allreduce+1: does not wait for the slowest one.
   static Result<Contender> Parse(std::string_view text);
 
-  std::string strategy, detail;
+  std::string strategy, detail, synchrony = {};
   int backup = 0;
 };
 

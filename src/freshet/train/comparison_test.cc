@@ -88,11 +88,53 @@ TEST(Comparison, BulkThatDoesNotWaitForWhoIsAlwaysSlowIsAtALossInLessThanSixTent
   }
 }
 
+// The others of its group wait for it, and make fewer updates; the other group goes on.
+TEST(Comparison, OfGroupsThroughAServerWhoIsSlowSlowsItsOwn) {
+  data::World world{2};
+  base::StringFile file;
+  ASSERT_TRUE(data::Generate({.kind = "sea", .rows = 6400}, file).ok());
+  Job job;
+  job.input.paths = {world.Write("sea.csv", file.text)};
+  job.epochs = 1;
+  job.batch = 64;
+  auto platform = fabric::sim::Platform::Known("ethernet-10g").value();
+  platform.nodes = 4;
+  fabric::sim::StarFlows flows(platform);
+  RowPrice price(2e-5);
+  const auto run = [&](const char* name, Straggler slow) {
+    const Arena arena{.workers = 4, .straggler = slow, .row_price = price, .platform = &platform, .flows = &flows};
+    auto course = RunCourse(world.env(), job, Contender::Parse(name).value(), arena, nullptr);
+    EXPECT_TRUE(course.ok()) << course.error().text;
+    return course;
+  };
+  const auto even = run("groups:2:bap", {});
+  for (const int slow : {2, 3}) {
+    const Straggler straggler{.times = 4, .rank = slow};
+    const auto bulk = run("groups:2:bsp", straggler), free = run("groups:2:bap", straggler);
+    ASSERT_TRUE(even.ok() && bulk.ok() && free.ok());
+    const auto& workers = free.value().workers;
+    const auto rows = [&](std::size_t rank) { return static_cast<double>(workers[rank].times.rows); };
+    EXPECT_EQ(rows(0) + rows(1) + rows(2) + rows(3), 6400);
+    EXPECT_NEAR(rows(0), rows(1), 200);
+    EXPECT_NEAR(rows(2), rows(3), 200);
+    EXPECT_GT(rows(0), 2.5 * rows(2));
+    EXPECT_LT(free.value().seconds, 0.6 * bulk.value().seconds);
+    EXPECT_LT(free.value().seconds, 2 * even.value().seconds);  // five eighths of who computes are left
+    // In bulk all wait for it; as groups drift apart only its own does.
+    EXPECT_GT(bulk.value().workers[0].times.wait + bulk.value().workers[0].times.exchange,
+              2 * bulk.value().workers[0].times.compute);
+    EXPECT_LT(workers[0].times.wait + workers[0].times.exchange, 0.5 * workers[0].times.compute);
+  }
+}
+
 TEST(Contender, OfBulkAndAllReduceItIsSaidHowManyAreNotWaitedFor) {
   EXPECT_EQ(Contender::Parse("bsp+2").value().backup, 2);
   EXPECT_EQ(Contender::Parse("bsp+2").value().strategy, "server");
+  EXPECT_EQ(Contender::Parse("groups:2:ssp:3").value().synchrony, "ssp:3");
+  EXPECT_EQ(Contender::Parse("groups:2:ssp:3").value().detail, "2");
   EXPECT_EQ(Contender::Parse("allreduce:ring+1").value().detail, "ring");
-  for (const char* const text : {"bsp+", "bsp+0", "bsp+x", "ssp:3+1", "bap+1", "average:8+1", "gossip+1", "+1"})
+  for (const char* const text : {"bsp+", "bsp+0", "bsp+x", "ssp:3+1", "bap+1", "average:8+1", "gossip+1", "+1", "",
+                                 "groups:2:", "groups::bap", "groups:2:tap", "groups:2:bap+1"})
     EXPECT_FALSE(Contender::Parse(text).ok()) << text;
 }
 

@@ -81,7 +81,7 @@ Result<void> CheckLbfgs(const Job& job) {
   if (how.factors) return refuse("layer-factors", ", which are of networks; leave it out");
   if (how.exact) return refuse("exact", ": its sums are made in another way; leave one out");
   if (how.backup > 0) return refuse("backup", ": all rows count in every step, whoever is slow; leave one out");
-  if (how.kind == "server" && how.synchrony != "bsp")
+  if (how.kind == "server" && !how.synchrony.empty() && how.synchrony != "bsp")
     return refuse("synchrony", Str(" ", how.synchrony, ": a step needs the gradients of all; use bsp"));
   if (how.kind == "server" && how.servers > 0)
     return refuse("servers", Str(" ", how.servers,

@@ -12,6 +12,7 @@ void SettleMeeting(Job& job, int count) {
   const Learning& learning = job.learning;
   strategy::StrategyOptions& strategy = job.together.strategy;
   const bool network = learning.IsNetwork(), clusters = learning.model == "kmeans";
+  if (strategy.kind == "server" && strategy.synchrony.empty()) strategy.synchrony = "bsp";
   const bool by_rows = !network && !clusters && job.batch == 0;
   if (count == 1 || learning.optimizer == "lbfgs") {  // which has one update of all rows
     if (job.batch == 0) job.batch = network ? kOfNetworks : 1;

@@ -118,11 +118,11 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
       "server, with --elastic: members that have each part of the parameters, of which all but one may be lost "
       "at a time",
       {.value = "N", .least = 1, .most = 64});
-  settings.Add(
-      "synchrony", &strategy.synchrony,
-      "server: how far workers may drift apart: bsp (not at all), ssp:S (S updates), asp:V (rows that would move "
-      "by less than V of their length are held back, and what is read is read ahead), bap (nobody waits)",
-      {.value = "MODE"});
+  settings.Add("synchrony", &strategy.synchrony,
+               "server (and groups, which then meet through one): how far workers may drift apart: bsp (not at all), "
+               "ssp:S (S updates), asp:V (rows that would move "
+               "by less than V of their length are held back, and what is read is read ahead), bap (nobody waits)",
+               {.value = "MODE"});
   settings.Add("fetch-every", &strategy.fetch_every, "server, not bsp: steps for which a worker uses what it has read",
                {.value = "N", .least = 1});
   settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",

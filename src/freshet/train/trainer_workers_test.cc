@@ -158,6 +158,37 @@ TEST_F(TrainerWorkersTest, WhoHaveServersLearnFromEachRowOnceThoughTheyAreStoppe
       }
 }
 
+// Groups do, too, whoever of them is told to stop.
+TEST_F(TrainerWorkersTest, GroupsThroughServersLearnFromEachRowOnceThoughTheyAreStopped) {
+  for (const std::string synchrony : {"bsp", "ssp:2", "asp:0.001", "bap"})
+    for (const int servers : {0, 1}) {
+      SCOPED_TRACE(Str(synchrony, ", ", servers, " servers"));
+      Plan plan = Sparse(150);
+      plan.strategy.kind = "groups";
+      plan.strategy.synchrony = synchrony;
+      plan.strategy.servers = servers;
+      const int members = 4 + servers;
+      const BenchOutcome calm = Together(members, plan);
+      ASSERT_TRUE(calm.ok()) << calm.error->text;
+      EXPECT_EQ(calm.report->progressive.rows(), 150u);
+      for (const int fifths : {2}) {
+        Forget();
+        plan.stop_at = std::max(calm.told * fifths / 5, 1);
+        const BenchOutcome stopped = Together(members, plan);
+        ASSERT_FALSE(stopped.ok());
+        ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+        plan.stop_at = 0;
+        const BenchOutcome resumed = Together(members, plan);
+        ASSERT_TRUE(resumed.ok()) << resumed.error->text;
+        EXPECT_EQ(resumed.report->rows, calm.report->rows);
+        EXPECT_EQ(resumed.report->progressive.rows(), calm.report->progressive.rows());
+        EXPECT_NEAR(resumed.report->last_epoch.loss(), calm.report->last_epoch.loss(), 0.1);
+        if (synchrony == "bsp") EXPECT_EQ(resumed.weights, calm.weights);
+      }
+      Forget();
+    }
+}
+
 TEST_F(TrainerWorkersTest, GoOnAsIfTheyHadNeverStoppedWithWhatACodecHeldBack) {
   for (const std::string codec : {"int8", "1bit", "topk"}) {
     SCOPED_TRACE(codec);

@@ -254,7 +254,7 @@ void ElasticServer::Save(std::vector<data::Tensor>& tensors) const {
   saved_clock_ = estate_->clock();
   tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
   saved_synchrony_ = synchrony_.Numbers();
-  if (synchrony_.ToText() != options_.strategy.synchrony)
+  if (synchrony_ != Synchrony::Parse(options_.strategy.synchrony).value())
     tensors.push_back(
         {std::string(Server::kSynchrony), data::DType::kU64, {3}, std::as_bytes(std::span(saved_synchrony_))});
 }

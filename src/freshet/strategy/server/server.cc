@@ -24,6 +24,14 @@ double WeightOf(const data::Batch& rows) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, const World& world) {
+  return MakeBy(options, world, [&](const Synchrony& synchrony, Estate& estate) -> std::unique_ptr<Server> {
+    if (options.backup > 0 && estate.workers > 1)
+      return std::make_unique<BackupServer>(options, world, synchrony, estate);
+    return std::make_unique<Server>(options, world, synchrony, estate);
+  });
+}
+
+Result<std::unique_ptr<Server>> Server::MakeBy(const StrategyOptions& options, const World& world, const Maker& maker) {
   TRY(Check(options, world));
   const Synchrony synchrony = TRY(Synchrony::Parse(options.synchrony));
   auto gradient = TRY(world.model.NewGradient(world.memory));
@@ -37,9 +45,7 @@ Result<std::unique_ptr<Server>> Server::Make(const StrategyOptions& options, con
   auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
                                          fabric.rank(), fabric.size(), false, std::move(near));
   estate->first_step = world.optimizer.step();
-  auto server = options.backup > 0 && estate->workers > 1
-                    ? std::make_unique<BackupServer>(options, world, synchrony, *estate)
-                    : std::make_unique<Server>(options, world, synchrony, *estate);
+  auto server = maker(synchrony, *estate);
   server->own_codec_ = std::move(codec);
   server->own_estate_ = std::move(estate);
   BeginPanel(world.panel, options, synchrony);
@@ -58,8 +64,10 @@ Server::Server(const StrategyOptions& options, const World& world, const Synchro
   EpochEnded();
 }
 
-bool Server::Ticketed() const {
-  return options_.whole && !estate_.keeps && !synchrony_.bounded() && world_.model.Supervised();
+bool Server::Ticketed() const { return !estate_.keeps && GivesTickets(options_, synchrony_, world_.model); }
+
+std::optional<std::uint64_t> Server::next_ticket() const {
+  return ticketed_ ? std::optional(tickets_.front()) : std::nullopt;
 }
 
 void Server::BeginPanel(Panel* panel, const StrategyOptions& options, const Synchrony& synchrony) {
@@ -152,7 +160,7 @@ void Server::Save(std::vector<data::Tensor>& tensors) const {
   tensors.push_back({"server.clock", data::DType::kU64, {1}, std::as_bytes(std::span(&saved_clock_, 1))});
   estate_.copy.Save(tensors);
   saved_synchrony_ = synchrony_.Numbers();
-  if (synchrony_.ToText() != options_.synchrony)
+  if (synchrony_ != Synchrony::Parse(options_.synchrony).value())
     tensors.push_back({std::string(kSynchrony), data::DType::kU64, {3}, std::as_bytes(std::span(saved_synchrony_))});
   if (!ticketed_) return;
   saved_.assign(tickets_.begin(), tickets_.end());
@@ -299,10 +307,10 @@ Result<Server::Made> Server::Compute(int worker, const data::Batch& piece, const
   const auto begun = world_.clock.Now();
   Made made;
   observes_ = model.observes(Here(), world_.optimizer);
-  made.digest = DigestOf(mine);
+  made.digest = DigestOf(RowsOf(piece, mine));
   const data::Batch shown = TRY(Near(mine));
   if (estate_.ahead || !Dense() || copy.outstanding() == 0)
-    TRY(SendAll(Bundle(estate_.number, {copy.Ask(shown, share.clock)})));
+    TRY(SendAll(Bundle(estate_.number, {copy.Ask(RowsOf(piece, shown), share.clock)})));
   TRY(estate_.ahead ? TakeAnswers([&] { return copy.AskedAt(share.clock) + StepsAhead() > share.clock; })
                     : AwaitAnswers());
   TRY(At("step.agreed"));
@@ -310,7 +318,7 @@ Result<Server::Made> Server::Compute(int worker, const data::Batch& piece, const
   if (own && model.observes(Here(), world_.optimizer) == model::Model::Observes::kRows)
     model.Observe(Here(), piece, world_.optimizer);
   made.loss = TRY(Gradient(share.clock, shown, scores));
-  made.weight = WeightOf(mine);
+  made.weight = WeightOf(RowsOf(piece, mine));
   TRY(At("step.computed"));
   const double stood = base::Seconds(asked - begun), waited = waits_.EndStep(stood);
   times_.wait += waited;

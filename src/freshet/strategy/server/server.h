@@ -42,7 +42,9 @@ class Server : public OwnPace {
   // Could a job with these options go on in that?
   static Result<void> CheckSynchrony(const StrategyOptions& options, const Synchrony& synchrony);
   // In a group that ends with its first loss.
+  using Maker = std::function<std::unique_ptr<Server>(const Synchrony& synchrony, Estate& estate)>;
   static Result<std::unique_ptr<Server>> Make(const StrategyOptions& options, const World& world);
+  static Result<std::unique_ptr<Server>> MakeBy(const StrategyOptions& options, const World& world, const Maker& maker);
   Server(const StrategyOptions& options, const World& world, const Synchrony& synchrony, Estate& estate);
   ~Server() override;
 
@@ -69,6 +71,11 @@ class Server : public OwnPace {
   // Makes the updates that are missing of workers it stands for.
   Result<void> CatchUp();
   std::uint64_t settled_clock() const { return settled_clock_; }
+  // Where pieces are given out by tickets, in this epoch: the next one that is this worker's.
+  std::optional<std::uint64_t> next_ticket() const;
+  static bool GivesTickets(const StrategyOptions& options, const Synchrony& synchrony, const model::Model& model) {
+    return options.whole && !synchrony.bounded() && model.Supervised();
+  }
 
  protected:
   Result<void> Begin() override;
@@ -93,6 +100,10 @@ class Server : public OwnPace {
     std::vector<std::byte> digest;  // of the rows
   };
   Result<Made> Compute(int worker, const data::Batch& piece, const data::Batch& mine, std::span<float> scores);
+  // The rows that a worker's update is of: `mine`, or those of all for whom it pushes.
+  virtual data::Batch RowsOf(const data::Batch& piece, const data::Batch& mine) const { return (void)piece, mine; }
+  // Of the loss of these at this clock, whose sum it gives; where a worker pushes for others, with what they add to it.
+  virtual Result<double> Gradient(std::uint64_t clock, const data::Batch& mine, std::span<float> scores);
   Result<void> Push(int worker, const PushHead& head, const Made& made);
   PushHead Head(std::uint64_t clock, double weight) const;
   // The same of rows of another, beside this worker's own, when those were pushed and nothing was read since: nothing when
@@ -145,8 +156,6 @@ class Server : public OwnPace {
   void SetProgress(double progress) override { progress_ = progress; }
   std::vector<std::byte> DigestOf(const data::Batch& mine);
   bool Dense() const { return estate_.gradient.buffer != nullptr; }
-  // Of the loss at this clock, whose sum it gives.
-  Result<double> Gradient(std::uint64_t clock, const data::Batch& mine, std::span<float> scores);
   std::vector<float>& ScoresOfOthers(std::size_t rows);
   // The parameters that this worker computes with, and rows by the numbers that theirs have there.
   optimize::Parameters& Here() const;

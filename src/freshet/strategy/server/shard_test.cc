@@ -24,7 +24,8 @@ Synchrony Of(const char* text) { return Synchrony::Parse(text).value(); }
 TEST(Synchrony, IsReadAndWritten) {
   for (const char* const text : {"bsp", "ssp:3", "asp:0.01", "bap"}) EXPECT_EQ(Of(text).ToText(), text);
   EXPECT_EQ(Of("ssp:0").ToText(), "bsp");
-  for (const char* const text : {"", "ssp", "ssp:", "ssp:-1", "ssp:1.5", "asp:", "asp:-1", "asp:nan", "bap:1", "tap"})
+  EXPECT_EQ(Of("").ToText(), "bsp");
+  for (const char* const text : {"ssp", "ssp:", "ssp:-1", "ssp:1.5", "asp:", "asp:-1", "asp:nan", "bap:1", "tap"})
     EXPECT_FALSE(Synchrony::Parse(text).ok()) << text;
   EXPECT_EQ(Of("bsp").Needs(5), 5u);
   EXPECT_EQ(Of("ssp:3").Needs(5), 2u);

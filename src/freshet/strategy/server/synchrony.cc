@@ -23,7 +23,7 @@ Result<Synchrony> Synchrony::Parse(std::string_view text) {
   const std::string_view name = text.substr(0, colon);
   const std::string_view value = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   Synchrony synchrony;
-  if (text == "bsp") return synchrony;
+  if (text == "bsp" || text.empty()) return synchrony;
   if (text == "bap") {
     synchrony.kind = Kind::kBarrierless;
     return synchrony;

@@ -23,7 +23,7 @@ struct Synchrony {
   std::uint64_t staleness = 0;  // ssp
   double significance = 0;      // asp: in the beginning; falls with the square root of the clock
 
-  // bsp, ssp:3, asp:0.01, bap. What is stale by nothing is bulk.
+  // bsp, ssp:3, asp:0.01, bap. What is stale by nothing is bulk; so it is where nothing is said.
   static Result<Synchrony> Parse(std::string_view text);
   std::string ToText() const;
 
