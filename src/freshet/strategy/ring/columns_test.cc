@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "fabric/sim/world.h"
+#include "fabric/tcp/tcp_testing.h"
 #include "strategy/alone.h"
 #include "strategy/watched_testing.h"
 #include "strategy/worlds_testing.h"
@@ -148,6 +149,22 @@ TEST_P(ColumnsOf, SimulatedWorldsMakeTheSameBytesInAnyOrderOfEvents) {
     });
     EXPECT_EQ(weights, threads) << "seed " << seed;
   }
+}
+
+TEST_P(ColumnsOf, OverSocketsTheyMakeTheSameBytes) {
+  const Task task = MakeColumnTask(GetParam(), 200, 4);
+  base::SystemClock clock;
+  fabric::Members members = fabric::ConnectAll(3, clock);
+  std::vector<std::vector<float>> weights(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        ASSERT_TRUE(members[rank].ok()) << members[rank].error().text;
+        weights[rank] = TrainAs(*members[rank].value(), task, Options(), 10).weights;
+      });
+  }
+  EXPECT_EQ(weights, Train(task, 3, Options(), 10).weights);
 }
 
 // A step sends b rows of s numbers twice round, and nothing that depends on the size of the model.
