@@ -89,12 +89,14 @@ TEST(RingInTime, AMemberSendsAsMuchHoweverManyThereAre) {
   }
 }
 
-TEST(RingInTime, OnlyOfNetworksIsItSimulated) {
+TEST(RingInTime, OfModelsThatARingCannotCutItIsRefused) {
   Scenario scenario;
   scenario.platform = Fast(2);
   scenario.nodes = 2;
   scenario.strategy.kind = "ring";
-  const auto model = model::Model::Make(model::ModelConfig()).value();
+  model::ModelConfig config;
+  config.kind = "factorization";
+  const auto model = model::Model::Make(config).value();
   fabric::sim::StarFlows flows(scenario.platform);
   const auto refused = Simulate(scenario, *model, DescribedSparseCosts(10, 2, scenario.platform), flows);
   ASSERT_FALSE(refused.ok());

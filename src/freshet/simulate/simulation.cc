@@ -150,7 +150,7 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
   std::optional<DrawnRows> drawn;
-  if (!model.config().dense || Ringed(scenario, model))
+  if (!model.config().dense || scenario.strategy.kind == "ring")
     drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
   cluster.Run([&](Cluster::Member& member) {
     Result<Measured> result = Work(scenario, model, costs, drawn ? &*drawn : nullptr, member);
