@@ -50,7 +50,8 @@ void Together::Register(base::Settings& settings) {
 void Together::RegisterServers(base::Settings& settings) {
   settings.Add(
       "servers", &strategy.servers,
-      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too)",
+      "server: so many members, the last ones, have the parameters and read no rows (0: every worker serves, too; of "
+      "groups, every leader)",
       {.value = "N", .least = 0, .most = 4096});
 }
 
