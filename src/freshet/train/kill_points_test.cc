@@ -15,7 +15,7 @@ struct Way {
   Algorithm algorithm = Algorithm::kRing;
   bool exact = false;
   std::uint64_t parts = 0;  // of the input, which each reads some of
-  std::string synchrony = "bsp";
+  std::string synchrony;    // of a parameter server
   std::string gossip = "pairs";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},

@@ -66,7 +66,7 @@ class ThreadPost final : public fabric::Post {
 struct Way {
   std::string name, strategy;
   Algorithm algorithm = Algorithm::kRing;
-  std::string synchrony = "bsp";
+  std::string synchrony;  // of a parameter server
   std::string gossip = "pairs";
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
