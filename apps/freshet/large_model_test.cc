@@ -56,12 +56,14 @@ class LargeModelTest : public testing::Test {
 TEST_F(LargeModelTest, TrainsWhereNobodyHasMemoryForAllOfIt) {
   const Finished free = Train(false, "free.model");
   ASSERT_EQ(free.code, 0) << free.err;
-  const DataLimit limit(rlim_t{110} << 20);  // parameters and the sums of the rule are 158 MB
-  const Finished whole = Train(false, "whole.model");
-  EXPECT_NE(whole.code, 0);
-  EXPECT_NE(whole.err.find("no memory for block"), std::string::npos) << whole.err;
-  const Finished large = Train(true, "large.model");
-  ASSERT_EQ(large.code, 0) << large.err;
+  {
+    const DataLimit limit(rlim_t{110} << 20);  // parameters and the sums of the rule are 158 MB
+    const Finished whole = Train(false, "whole.model");
+    EXPECT_NE(whole.code, 0);
+    EXPECT_NE(whole.err.find("no memory for block"), std::string::npos) << whole.err;
+    const Finished large = Train(true, "large.model");
+    ASSERT_EQ(large.code, 0) << large.err;
+  }
   EXPECT_EQ(scratch_.Read("large.model"), scratch_.Read("free.model"));
 }
 

@@ -44,5 +44,22 @@ TEST(RingColumnsInTime, EachComputesItsShareOfEveryRow) {
   EXPECT_NEAR(two.times.compute / eight.times.compute, 4, 0.4);
 }
 
+TEST(RingColumnsInTime, OfDenseRowsMembersHaveNumbersEach) {
+  Scenario scenario;
+  scenario.platform = fabric::sim::Platform::Known("ethernet-10g").value();
+  scenario.nodes = 4;
+  scenario.strategy.kind = "ring";
+  scenario.strategy.batch = kBatch;
+  model::ModelConfig config;
+  config.dense = true;
+  config.features = 50;
+  const auto model = model::Model::Make(config).value();
+  fabric::sim::StarFlows flows(scenario.platform);
+  const auto outcome = Simulate(scenario, *model, DescribedSparseCosts(50, 2, scenario.platform), flows);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text;
+  EXPECT_GE(outcome.value().bytes_per_update, 2.0 * 3 / 4 * kBatch * sizeof(float));
+  EXPECT_LE(outcome.value().bytes_per_update, 2.0 * kBatch * sizeof(float) + 6 * 64);
+}
+
 }  // namespace
 }  // namespace freshet::simulate

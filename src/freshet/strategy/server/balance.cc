@@ -20,7 +20,7 @@ bool MoveOne(std::vector<Load>& loads, std::vector<Move>& moves) {
   for (auto range = from->busiest.begin(); range != from->busiest.end() && range->bytes > worth; ++range) {
     const bool fits = to->bytes + range->bytes < from->bytes;
     // Large is what no server could have beside nothing else without more than the others.
-    const bool large = range == from->busiest.begin() && 2 * range->bytes > from->bytes;
+    const bool large = range->rows > 1 && range == from->busiest.begin() && 2 * range->bytes > from->bytes;
     if (!fits && !large) continue;
     const Load::Range moved = *range;
     from->busiest.erase(range);

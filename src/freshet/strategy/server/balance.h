@@ -10,6 +10,7 @@ struct Load {
   struct Range {
     std::uint64_t group = 0, range = 0;  // as Placement counts them
     std::uint64_t bytes = 0;
+    std::uint64_t rows = 1;
     friend bool operator==(const Range&, const Range&) = default;
   };
   std::uint64_t bytes = 0;

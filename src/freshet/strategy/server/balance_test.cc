@@ -32,8 +32,13 @@ TEST(Balance, MovesWhatIsHotToWhoHasLeast) {
 }
 
 TEST(Balance, ScattersWhatIsTooMuchForOne) {
-  const std::vector<Load> loads = {{.bytes = 1000, .busiest = {{0, 0, 990}}}, {.bytes = 10, .busiest = {}}};
+  const std::vector<Load> loads = {{.bytes = 1000, .busiest = {{0, 0, 990, 64}}}, {.bytes = 10, .busiest = {}}};
   EXPECT_EQ(Balance(loads), (std::vector<Move>{{0, 0, Placement::kScattered}}));
+}
+
+TEST(Balance, LeavesARowThatIsTooMuchForOne) {
+  const std::vector<Load> loads = {{.bytes = 1000, .busiest = {{0, 0, 990}, {1, 0, 10}}}, {.bytes = 10, .busiest = {}}};
+  for (const Move& move : Balance(loads)) EXPECT_EQ(move.group, 1u);
 }
 
 TEST(Balance, NobodyHasMuchMoreThanTheMeanAfterIt) {

@@ -80,18 +80,27 @@ void Heat::See(Block& block, std::uint32_t row, double bytes) const {
   ++counter->seen;
 }
 
-Load Heat::TakeLoad(const std::function<std::size_t(std::size_t b)>& group_of) {
-  std::map<std::pair<std::size_t, std::uint64_t>, double> came;
+Load Heat::TakeLoad(const ByBlock& group_of, const ByBlock& rows_of) {
+  struct Came {
+    double bytes = 0;
+    std::uint64_t rows = 1;
+  };
+  std::map<std::pair<std::size_t, std::uint64_t>, Came> came;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
+    const std::uint64_t rows = rows_of(b);
     block.taken.resize(block.ranges.size(), 0.0);
-    for (std::size_t range = 0; range < block.ranges.size(); ++range)
-      if (const double bytes = block.ranges[range] - block.taken[range]; bytes > 0) came[{group_of(b), range}] += bytes;
+    for (std::size_t range = 0; range < block.ranges.size(); ++range) {
+      if (block.ranges[range] <= block.taken[range]) continue;
+      Came& each = came[{group_of(b), range}];
+      each.bytes += block.ranges[range] - block.taken[range];
+      each.rows = std::max(each.rows, std::min(block.range_rows, rows - std::min(rows, range * block.range_rows)));
+    }
     block.taken = block.ranges;
   }
   Load load;
-  for (const auto& [which, bytes] : came) {
-    load.busiest.push_back({which.first, which.second, static_cast<std::uint64_t>(bytes)});
+  for (const auto& [which, each] : came) {
+    load.busiest.push_back({which.first, which.second, static_cast<std::uint64_t>(each.bytes), each.rows});
     load.bytes += load.busiest.back().bytes;
   }
   std::stable_sort(load.busiest.begin(), load.busiest.end(),

@@ -33,8 +33,9 @@ class Heat {
   void Stretch(Way way, std::size_t b, std::uint64_t first, std::uint64_t count, std::uint64_t bytes);
   void Rows(Way way, std::size_t b, std::span<const std::uint32_t> rows, std::uint64_t bytes);
 
-  // What came since the last call, by ranges of blocks that are cut alike (`group_of`, by block).
-  Load TakeLoad(const std::function<std::size_t(std::size_t b)>& group_of);
+  // What came since the last call, by ranges of blocks that are cut alike (`group_of`, by block) and have so many rows.
+  using ByBlock = std::function<std::size_t(std::size_t b)>;
+  Load TakeLoad(const ByBlock& group_of, const ByBlock& rows_of);
 
   // What there is to tell of a block of so many rows: bytes, and its hottest rows and busiest ranges.
   Report::Block Tell(std::size_t b, std::uint64_t rows) const;

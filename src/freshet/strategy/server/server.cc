@@ -203,7 +203,9 @@ Result<void> Server::Settle() {
   CheckLedger();
   agreed = TRY(Agree());  // on what was pushed at the end
   TRY(ShareAll(agreed));
-  if (!estate_.keeps) TRY(MoveHot());
+  // What a codec loses depends on what travels together: then all stays where it is, so that a run that is stopped goes on
+  // to the same model.
+  if (!estate_.keeps && estate_.codec == nullptr) TRY(MoveHot());
   settled_clock_ = agreed.clock;
   if (!estate_.keeps) {
     estate_.MeetAt(agreed.clock);
@@ -817,19 +819,21 @@ Result<void> Server::MoveHot() {
   {
     const base::Lock lock(mutex_);
     const auto group_of = [this](std::size_t b) { return estate_.placement.GroupOf(b); };
+    const auto rows_of = [this](std::size_t b) { return world_.parameters.rows(b); };
     for (const auto& [shard, holding] : estate_.holdings) {
-      const server::Load load = holding.shard == nullptr ? server::Load() : holding.shard->heat().TakeLoad(group_of);
+      const server::Load load =
+          holding.shard == nullptr ? server::Load() : holding.shard->heat().TakeLoad(group_of, rows_of);
       mine.push_back(load.bytes);
-      for (const server::Load::Range& each : load.busiest)
-        mine.insert(mine.end(), {each.group, each.range, each.bytes});
+      for (const auto& each : load.busiest) mine.insert(mine.end(), {each.group, each.range, each.bytes, each.rows});
     }
   }
   std::vector<server::Load> loads;
   for (const auto& told : TRY(GatherNumbers(world_.collectives, mine))) {
     if (told.empty()) continue;  // it serves nobody
-    if (told.size() % 3 != 1) return Reader::Damaged();
+    if (told.size() % 4 != 1) return Reader::Damaged();
     server::Load& load = loads.emplace_back(server::Load{.bytes = told[0], .busiest = {}});
-    for (std::size_t i = 1; i < told.size(); i += 3) load.busiest.push_back({told[i], told[i + 1], told[i + 2]});
+    for (std::size_t i = 1; i < told.size(); i += 4)
+      load.busiest.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
   }
   const std::vector<Move> moves = Balance(std::move(loads));
   if (moves.empty()) return {};

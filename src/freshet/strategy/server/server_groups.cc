@@ -58,9 +58,9 @@ Result<StrategyPtr> ServerGroups::Make(const StrategyOptions& options, const Wor
                                      Option("split"), " bytes or own: who leads a group reads what all of its rows ",
                                      "need; use ", Option("split"), " rows")};
   if (options.large)
-    return Error{Code::kInvalid, Str(Option("strategy"), " groups does not go with ", Option("large-model"),
-                                     ", since who leads a group hands on rows as they are; use ", Option("strategy"),
-                                     " server")};
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " groups does not go with ", Option("large-model"),
+                     ", since who leads a group hands on rows as they are; use ", Option("strategy"), " server")};
   if (options.servers < 0 || options.servers >= members)
     return Error{Code::kInvalid, Str(Option("servers"), " ", options.servers, " of ", members,
                                      " members leave no worker; give fewer, or 0: then who leads a group is a server")};
