@@ -9,7 +9,7 @@ Result<std::vector<std::vector<std::uint64_t>>> GatherNumbers(fabric::Collective
   std::vector<std::vector<std::uint64_t>> all;
   for (const auto& bytes : TRY(collectives.Gather(std::as_bytes(std::span(mine))))) {
     std::vector<std::uint64_t>& numbers = all.emplace_back(bytes.size() / sizeof(std::uint64_t));
-    std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof numbers[0]);
+    if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof numbers[0]);
   }
   return all;
 }
