@@ -8,7 +8,8 @@
 namespace freshet::strategy::server {
 
 Result<std::unique_ptr<NearRows>> NearRows::Make(const model::Model& model, optimize::Memory& memory) {
-  return std::unique_ptr<NearRows>(new NearRows(model, TRY(model.NewParameters(memory))));
+  auto parameters = TRY(model.NewParameters(memory));
+  return std::unique_ptr<NearRows>(new NearRows(model, std::move(parameters)));
 }
 
 NearRows::NearRows(const model::Model& model, optimize::Parameters parameters)

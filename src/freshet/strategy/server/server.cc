@@ -722,7 +722,7 @@ Result<void> Server::AwaitAnswer(std::size_t i) {
   const Coming coming = coming_[i];
   coming_.erase(coming_.begin() + static_cast<std::ptrdiff_t>(i));
   const fabric::Arrived arrived = TRY(fabric.Wait(coming.transfer, Letterbox::kPatience));
-  const auto taken = TakeAnswer(arrived.view);
+  auto taken = TakeAnswer(arrived.view);
   fabric.Release(coming.transfer);
   return taken;
 }

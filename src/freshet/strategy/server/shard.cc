@@ -176,9 +176,11 @@ bool Shard::SecondMayBeFirst(std::size_t share) const { return Dense() && share 
 // True when all of this clock have been added.
 Result<bool> Shard::AddThoseInOrder() {
   while (next_ < Shares()) {
-    if (next_ == 1 && std::exchange(second_came_, false))
+    if (next_ == 1 && std::exchange(second_came_, false)) {
       ++next_;
-    else if (const auto push = pending_.extract({clock_, next_, 0}); !push.empty())
+      continue;
+    }
+    if (const auto push = pending_.extract({clock_, next_, 0}); !push.empty())
       TRY(AddNext(next_, push.mapped().letter, push.mapped().asked.get()));
     else if (options_.dealt && TRY(AddParts()))
       continue;
