@@ -131,6 +131,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   if (own) job.input.options.others = members;
   Start start{.job = job, .around = around, .workers = workers};
   std::optional<model::TrainedModel> earlier;
+  if (job.together.strategy.large) TRY(base::CheckPlaceFor(env.files, Str(job.scratch, "/parameters")));
   if (job.together.strategy.large) start.scratch = std::make_shared<optimize::ScratchMemory>(job.scratch);
   if (!job.from.empty()) {
     earlier = TRY(model::LoadModel(env.files, job.from, start.WholeIn(memory)));

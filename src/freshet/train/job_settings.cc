@@ -110,8 +110,6 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
     const auto refuse = [](std::string_view what) {
       return Error{Code::kInvalid, Str(Option("large-model"), " ", what)};
     };
-    if (together.strategy.kind != "server")
-      return refuse(Str("is for ", Option("strategy"), " server, not ", together.strategy.kind));
     if (job.learning.optimizer == "lbfgs")
       return refuse(Str("does not go with ", Option("optimizer"), " lbfgs, whose steps need all parameters"));
     if (job.patience > 0)
@@ -200,6 +198,9 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
   if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid,
                  Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};
+  if (job.together.strategy.large && job.together.strategy.kind != "server")
+    return Error{Code::kInvalid, Str(Option("large-model"), " is for ", Option("strategy"), " server, not ",
+                                     job.together.strategy.kind)};
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 
