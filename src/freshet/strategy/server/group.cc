@@ -35,13 +35,12 @@ Result<std::unique_ptr<Group>> Group::Make(const StrategyOptions& options, const
   plain.factors = false;
   plain.overlap = false;  // the fabric's own thread has servers' letters to answer
   group->sum_.emplace(TRY(GradientSum::Make(plain, group->collectives_, world.model, world.trace)));
-  for (int from = 1; group->leads() && from < group->size(); ++from)
-    group->wishes_.push_back(TRY(group->fabric_.StartBorrow(from, group->wish_tag_)));
+  for (int from = 1; group->leads() && from < group->size(); ++from) group->quiet_.push_back(from);
   return group;
 }
 
 Group::~Group() {
-  Letterbox::TakeBack(fabric_, {wishes_.begin(), wishes_.end()});
+  EndListening();
   if (wish_) (void)fabric_.Wait(*wish_, std::chrono::seconds(1));
 }
 
@@ -117,13 +116,30 @@ Result<void> Group::WantStop() {
   return {};
 }
 
+Result<void> Group::Listen() {
+  if (!wishes_.empty()) return {};
+  for (const int from : quiet_) wishes_[from] = TRY(fabric_.StartBorrow(from, wish_tag_));
+  return {};
+}
+
+void Group::EndListening() {
+  for (const auto& [from, wish] : wishes_) {
+    if (!fabric_.Wait(wish, std::chrono::nanoseconds(1)).ok()) continue;
+    fabric_.Release(wish);
+    stop_wanted_ = true;
+    std::erase(quiet_, from);
+  }
+  wishes_.clear();
+}
+
 Result<bool> Group::StopWanted() {
   for (auto wish = wishes_.begin(); wish != wishes_.end();) {
-    if (!fabric_.Done(*wish)) {
+    if (!fabric_.Done(wish->second)) {
       ++wish;
       continue;
     }
-    const fabric::Transfer here = *wish;
+    const fabric::Transfer here = wish->second;
+    std::erase(quiet_, wish->first);
     wish = wishes_.erase(wish);
     TRY(fabric_.Wait(here));
     fabric_.Release(here);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,9 @@ class Group {
   // Somebody wants to stop: that is told the leader, who looks now and then.
   Result<void> WantStop();
   Result<bool> StopWanted();
+  // The leader listens from a step on until all have met: who has nothing more to do may leave then.
+  Result<void> Listen();
+  void EndListening();
 
  private:
   Group(const Strategy::World& world, const std::vector<int>& ranks);
@@ -63,8 +67,9 @@ class Group {
   std::optional<GradientSum> sum_;
   optimize::RowSets touched_;
   std::vector<float> floats_;
-  std::vector<fabric::Transfer> wishes_;  // that may come, of others
-  std::optional<fabric::Transfer> wish_;  // this one's, on its way
+  std::vector<int> quiet_;                  // who has not wished anything yet
+  std::map<int, fabric::Transfer> wishes_;  // that may come, by rank
+  std::optional<fabric::Transfer> wish_;    // this one's, on its way
   bool stop_wanted_ = false;
 };
 

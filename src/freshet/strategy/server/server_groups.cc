@@ -114,6 +114,7 @@ data::Batch ServerGroups::Share(const data::Batch& piece) const {
 
 Result<std::optional<double>> ServerGroups::Step(const data::Batch& piece, const data::Batch& mine,
                                                  std::span<float> scores) {
+  if (leads()) TRY(group_->Listen());
   if (server_ != nullptr) {
     const auto loss = TRY(server_->Step(piece, mine, scores));
     TRY(TellWhereWeAre(false));
@@ -177,6 +178,7 @@ Result<void> ServerGroups::TellWhereWeAre(bool ended) {
 }
 
 Result<bool> ServerGroups::StepDry() {
+  if (leads()) TRY(group_->Listen());
   if (server_ != nullptr) {
     const bool ended = TRY(server_->StepDry());
     TRY(TellWhereWeAre(ended));
@@ -191,6 +193,7 @@ Result<bool> ServerGroups::StepDry() {
 }
 
 Result<void> ServerGroups::Settle() {
+  if (leads()) group_->EndListening();
   if (server_ != nullptr) TRY(server_->Settle());
   return group_ != nullptr ? group_->ShareAll() : Result<void>();
 }
