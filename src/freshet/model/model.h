@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "data/batch.h"
 #include "model/loss.h"
+#include "model/network/slicing.h"
 #include "model/traits.h"
 #include "optimize/gradient.h"
 #include "optimize/optimizer.h"
@@ -49,6 +51,10 @@ struct Workspace {
   // place. Every worker makes the same sums: one without rows calls LossAndGradient, too, with an empty batch. Without
   // it, this workspace's rows are all there are.
   std::function<void(std::span<float> values)> sum;
+  // Of networks whose fully connected layers are cut into slices: the rows that every worker has in this call, and how
+  // what is in between is exchanged. All workers call LossAndGradient, as with `sum`.
+  std::optional<network::Slicing> slicing;
+  network::Exchange exchange;
   // Asked between the layers of a network: false ends the call at once, and what it wrote is worth nothing.
   std::function<bool()> goes_on;
   // What a kind of model keeps from call to call.

@@ -39,8 +39,9 @@ struct KernelSpec {
   std::size_t number = 0;  // of the layer in its graph
   std::size_t rows = 1;
   bool training = false;
-  bool worthwhile = false;  // there is enough to do for several threads, whether there are any or not
-  bool together = false;    // batch norm: statistics of all workers' rows, by Call::meeting
+  bool worthwhile = false;           // there is enough to do for several threads, whether there are any or not
+  bool together = false;             // batch norm: statistics of all workers' rows, by Call::meeting
+  const Slicing* slicing = nullptr;  // of a fully connected layer that is cut into slices (sliced_dense.h)
   std::vector<Shape> inputs;
   std::vector<Layout> layouts;  // of the inputs
   std::vector<bool> wanted;     // of which inputs the gradient is wanted
@@ -59,7 +60,7 @@ struct Call {
   std::byte* saved = nullptr;    // what Forward leaves for Backward
   std::byte* scratch = nullptr;  // for this call alone
   const Draw* draw = nullptr;
-  const Meeting* meeting = nullptr;  // where KernelSpec::together
+  const Meeting* meeting = nullptr;  // where KernelSpec::together, or slicing
   // Backward may call it as soon as the gradients of the layer's own blocks are done, before those of its inputs.
   std::function<void()> finished = nullptr;
 };

@@ -96,15 +96,15 @@ class Network final : public Model, public Layered {
   }
 
   Result<void> Reserve(std::size_t rows, Workspace& workspace) const override {
-    if (rows > 0) TRY(Get(workspace, rows, true));
+    if (rows > 0 || workspace.slicing) TRY(Get(workspace, std::max<std::size_t>(rows, 1), true));
     return {};
   }
 
   double LossAndGradient(const Parameters& parameters, const Batch& batch, Workspace& workspace, Gradient& gradient,
                          std::span<float> out) const override {
-    if (batch.rows == 0) return KeepCompany(parameters, workspace);
+    if (batch.rows == 0) return KeepCompany(parameters, workspace, gradient);
     Program& program = Training(workspace, batch.rows);
-    if (workspace.sum) program.Meet({workspace.sum});
+    if (workspace.sum || workspace.slicing) program.Meet({workspace.sum, true, workspace.exchange});
     const float* const input = Dense(batch, workspace);
     if (!program.Forward(parameters, {&input, 1}, {config_.seed, workspace.step, batch.samples}, workspace.goes_on))
       return 0;
@@ -179,16 +179,20 @@ class Network final : public Model, public Layered {
  private:
   // Makes the sums of a worker that has no rows, and tells of blocks as they are finished: by a row of zeros that does
   // not count, so that they come as they do for the others, whatever the graph.
-  double KeepCompany(const Parameters& parameters, Workspace& workspace) const {
-    if (!workspace.sum) return 0;
+  double KeepCompany(const Parameters& parameters, Workspace& workspace, Gradient& gradient) const {
+    if (!workspace.sum && !workspace.slicing) return 0;
     Program& program = Training(workspace, 1);
-    program.Meet({workspace.sum, false});
+    program.Meet({workspace.sum, false, workspace.exchange});
     const std::vector<float> row(width_, 0.0f);
     const float* const input = row.data();
     program.Forward(parameters, {&input, 1}, {});
     for (std::size_t h = 0; h < graph_.heads.size(); ++h) {
       const std::span<float> deltas = program.OutputGradient(h);
       std::fill(deltas.begin(), deltas.end(), 0.0f);
+    }
+    if (workspace.slicing) {  // whose gradients are those of others' rows
+      program.Backward(parameters, gradient, {}, workspace.finished);
+      return 0;
     }
     Gradient& unused = GradientOfOne(workspace);
     unused.Clear();
@@ -239,9 +243,10 @@ class Network final : public Model, public Layered {
     KeptOfOne& mine = Kept(workspace).Of(shared_graph_);
     Programs& programs = training ? mine.training : mine.predicting;
     const bool together = training && workspace.sum != nullptr;
+    const std::optional<Slicing> slicing = training ? workspace.slicing : std::nullopt;
     const auto found = std::find_if(programs.begin(), programs.end(), [&](const auto& program) {
       return program->options().rows == rows && program->options().threads == workspace.threads &&
-             program->options().together == together;
+             program->options().together == together && program->options().slicing == slicing;
     });
     if (found != programs.end()) {
       programs.splice(programs.begin(), programs, found);
@@ -251,6 +256,7 @@ class Network final : public Model, public Layered {
     programs.push_front(TRY(Program::Compile(graph_, {.rows = rows,
                                                       .training = training,
                                                       .together = together,
+                                                      .slicing = slicing,
                                                       .threads = workspace.threads,
                                                       .backend = &backend_})));
     return programs.front().get();

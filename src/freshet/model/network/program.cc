@@ -10,6 +10,7 @@
 #include "model/network/arena.h"
 #include "model/network/backend.h"
 #include "model/network/layer_costs.h"
+#include "model/network/sliced_dense.h"
 
 namespace freshet::model::network {
 namespace {
@@ -87,6 +88,7 @@ class CompiledProgram final : public Program {
                const GoesOn& goes_on) override {
     CHECK(inputs.size() == inputs_.size());
     CHECK(!options_.together || meeting_.sum != nullptr);
+    CHECK(!options_.slicing || meeting_.exchange != nullptr);
     given_.assign(inputs.begin(), inputs.end());
     draw_ = draw;
     for (Step& step : steps_) {
@@ -215,9 +217,11 @@ class CompiledProgram final : public Program {
     return std::nullopt;
   }
 
+  bool Sliced(int layer) const { return options_.slicing && options_.slicing->cuts[At(layer)] != Slicing::Cut::kWhole; }
+
   // The activation that is the only reader of a layer and can be computed with it.
   int FusedWith(int layer, const std::vector<std::vector<int>>& readers) const {
-    if (readers[At(layer)].size() != 1) return kNone;
+    if (readers[At(layer)].size() != 1 || Sliced(layer)) return kNone;
     const int next = readers[At(layer)][0];
     if (!backend_.CanFuse(graph_.layers[At(layer)], graph_.layers[At(next)])) return kNone;
     for (const Port& port : outputs_)
@@ -294,6 +298,7 @@ class CompiledProgram final : public Program {
     spec.rows = options_.rows;
     spec.training = options_.training;
     spec.together = options_.training && options_.together;
+    if (Sliced(layer)) spec.slicing = &*options_.slicing;
     spec.output = facts_[At(layer)].shape;
     spec.worthwhile = Worthwhile(layer);
     for (const int input : inputs) {
@@ -313,7 +318,7 @@ class CompiledProgram final : public Program {
     step.layer = layer;
     step.threads = ThreadsFor(layer);
     const ThreadScope scope(backend_, step.threads);  // kernels are made for a number of threads
-    step.kernel = TRY(backend_.MakeKernel(spec));
+    step.kernel = TRY(spec.slicing == nullptr ? backend_.MakeKernel(spec) : MakeSlicedDense(backend_, spec));
     for (const std::string& what : step.kernel->slow)
       slow_.push_back(Str("layer ", Quoted(spec.layer->name), ": ", what));
     step.first_block = first_block;

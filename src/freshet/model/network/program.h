@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/network/graph.h"
+#include "model/network/slicing.h"
 #include "optimize/gradient.h"
 #include "optimize/parameters.h"
 #include "optimize/portion.h"
@@ -25,10 +26,11 @@ struct Draw {
   const std::uint64_t* samples = nullptr;  // of the rows, there until Backward is done; null: 0, 1, …
 };
 
-// How batch norm meets that of other workers, who run the same layers.
+// How layers meet those of other workers, who run the same ones.
 struct Meeting {
-  std::function<void(std::span<float> values)> sum;  // over all workers, in place
-  bool counts = true;  // false: these rows only keep company, for a worker that has none; nothing of them is summed
+  std::function<void(std::span<float> values)> sum;  // batch norm: over all workers, in place
+  bool counts = true;      // false: these rows only keep company, for a worker that has none; nothing of them is summed
+  Exchange exchange = {};  // slices
 };
 
 // Some layers of a network made ready to run on batches of one size: kernels chosen, layouts settled, all memory
@@ -48,8 +50,9 @@ class Program {
  public:
   struct Options {
     std::size_t rows = 1;
-    bool training = false;  // else Forward only, and dropout and batch norm as for predictions
-    bool together = false;  // batch norm by the rows of all workers, who Meet
+    bool training = false;                // else Forward only, and dropout and batch norm as for predictions
+    bool together = false;                // batch norm by the rows of all workers, who Meet
+    std::optional<Slicing> slicing = {};  // while training: fully connected layers in slices, of workers who Meet
     int threads = 1;
     const Backend* backend = nullptr;  // what computes the layers; outlives the program. Null: oneDNN
     int first = 0, last = 0;           // 0 … 0: all layers

@@ -208,7 +208,8 @@ class BatchNormKernel final : public Kernel {
     const float* const seen = Floats(call.saved, place);
     const float* const running = call.parameters->Row(call.block + b, 0);
     float* const distance = Floats(call.scratch, scale_place_);
-    for (std::size_t c = 0; c < channels_; ++c) distance[c] = static_cast<float>(rows_) * (running[c] - seen[c]);
+    const float rows = together_ && !call.meeting->counts ? 0 : static_cast<float>(rows_);
+    for (std::size_t c = 0; c < channels_; ++c) distance[c] = rows * (running[c] - seen[c]);
     AddGradient(call.gradient->blocks[call.block + b], distance);
   }
 
