@@ -43,7 +43,7 @@ struct GradientSum::Inside {
   fabric::Collectives& collectives;
   base::Trace* const trace;
   std::vector<optimize::Block> shapes;
-  std::vector<bool> gives_factors;
+  std::vector<bool> gives_factors, left_out;
   bool planned = false;
   std::uint64_t step = 0;                                             // of the optimizer
   bool plain = false;                                                 // this update travels uncompressed
@@ -56,6 +56,7 @@ struct GradientSum::Inside {
   Inside(const StrategyOptions& o, fabric::Collectives& c, const model::Model& model, base::Trace* t)
       : options(o), collectives(c), trace(t), shapes(model.Blocks()), rows_compressed(shapes.size()) {
     for (std::size_t b = 0; b < shapes.size(); ++b) gives_factors.push_back(model.GivesFactors(b));
+    left_out.resize(shapes.size(), false);
   }
 
   // What travels reads and writes our memory: an update that failed half way has left it on its way.
@@ -89,11 +90,16 @@ struct GradientSum::Inside {
     bool open = false;
     // So many that some can travel beside compute, though each costs a message.
     std::size_t total = 0;
-    for (const BlockGradient& block : gradient.blocks) total += block.memory().size_bytes();
+    for (std::size_t b = 0; b < shapes.size(); ++b)
+      if (!left_out[b]) total += gradient.blocks[b].memory().size_bytes();
     const std::size_t enough = std::min(options.bucket_bytes, std::max(total / kBuckets, kLeastBytes));
     for (std::size_t b = shapes.size(); b-- > 0;) {
       const BlockGradient& block = gradient.blocks[b];
       if (block.memory().empty()) continue;
+      if (left_out[b]) {
+        open = false;  // a bucket has no gaps
+        continue;
+      }
       as_factors[b] =
           options.factors && gives_factors[b] && fabric::FactorsPay(workers(), share, shapes[b].rows, shapes[b].width);
       const bool power = options.codec == "power" && shapes[b].rows > 1 && shapes[b].width > 1 &&
@@ -230,9 +236,11 @@ GradientSum::GradientSum(GradientSum&&) noexcept = default;
 GradientSum::~GradientSum() = default;
 
 Result<GradientSum> GradientSum::Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                                      const model::Model& model, base::Trace* trace) {
+                                      const model::Model& model, base::Trace* trace,
+                                      const std::vector<bool>& left_out) {
   if (options.codec != "power") TRY(MakeCodec(options));  // refuses what cannot be
   auto inside = std::make_unique<Inside>(options, collectives, model, trace);
+  if (!left_out.empty()) inside->left_out = left_out;
   const bool codec = options.codec != "none" && options.codec != "power";
   for (const optimize::Block& block : inside->shapes)
     if (codec && !options.whole && block.most_rows > block.rows)
@@ -250,7 +258,8 @@ void GradientSum::Begin(optimize::Gradient& gradient, std::uint64_t step) {
     bucket.unfinished = bucket.last - bucket.first + 1;
     bucket.started = false;
   }
-  for (std::size_t b = 0; b < gradient.blocks.size(); ++b) gradient.blocks[b].WantFactors(inside_->as_factors[b]);
+  for (std::size_t b = 0; b < gradient.blocks.size(); ++b)
+    if (!inside_->left_out[b]) gradient.blocks[b].WantFactors(inside_->as_factors[b]);
 }
 
 void GradientSum::Finished(optimize::Gradient& gradient, std::size_t block) {
@@ -270,7 +279,7 @@ Result<void> GradientSum::Finish(optimize::Gradient& gradient, const optimize::P
     BlockGradient& block = gradient.blocks[b];
     if (in.as_factors[b])
       TRY(in.SumFactors(block, b));
-    else if (block.memory().empty())
+    else if (block.memory().empty() && !in.left_out[b])
       TRY(in.SumRows(block, b, parameters.rows(b)));
   }
   return {};

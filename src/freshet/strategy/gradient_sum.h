@@ -15,8 +15,10 @@ namespace freshet::strategy {
 // then Finish.
 class GradientSum {
  public:
+  // Blocks that are `left_out` are not summed: each worker has a part of them that is nobody else's, or another sum does it.
   static Result<GradientSum> Make(const StrategyOptions& options, fabric::Collectives& collectives,
-                                  const model::Model& model, base::Trace* trace = nullptr);
+                                  const model::Model& model, base::Trace* trace = nullptr,
+                                  const std::vector<bool>& left_out = {});
   GradientSum(GradientSum&&) noexcept;
   ~GradientSum();
 
