@@ -3,6 +3,7 @@
 #include "base/option.h"
 #include "strategy/own_pace.h"
 #include "strategy/ring/ring.h"
+#include "strategy/slices.h"
 #include "strategy/synchronous.h"
 
 namespace freshet::strategy {
@@ -20,7 +21,8 @@ struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}};
+constexpr OtherEntry kOthers[] = {
+    {"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}, {"slices", MakeSlices}, {"hybrid", MakeHybrid}};
 
 // What makes no sense, of any kind.
 Result<void> Check(const StrategyOptions& options, int members) {

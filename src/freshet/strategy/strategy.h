@@ -50,6 +50,9 @@ struct StrategyOptions {
   int group = 2;                 // workers of a group, which all-reduce among themselves
   bool uneven = false;           // groups may be smaller where their size does not divide the workers; else an error
 
+  bool slice_all =
+      false;  // slices, hybrid (which has groups, too): also of layers of which the gradient would be fewer bytes
+
   // gossip: how two meet, every so many updates (`every`), and who may
   std::string gossip = "pairs";       // pairs, push-sum, walk; see gossip.cc
   std::string neighbours = "random";  // see neighbours.h

@@ -37,7 +37,8 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
-  if (kind == "ring") return refuse("strategy", "ring, where each worker alone has a part of the model; use allreduce");
+  if (kind == "ring" || kind == "slices" || kind == "hybrid")
+    return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce"));
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
       return refuse("split",
@@ -120,6 +121,11 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
     return Error{Code::kInvalid,
                  Str(Option("strategy"), " ring does not go with ", Option("split"), " ", together.split,
                      ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
+  if (together.strategy.kind == "slices" || together.strategy.kind == "hybrid")
+    return Error{
+        Code::kInvalid,
+        Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ", together.split,
+            ": all must know how many rows each has in an update; use ", Option("split"), " rows")};
   if (together.strategy.kind == "server" && together.strategy.servers > 0)
     return Error{Code::kInvalid, Str(Option("servers"), " ", together.strategy.servers, " read no rows, and with ",
                                      Option("split"), " ", together.split, " theirs would be lost; use ",

@@ -134,7 +134,10 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                    Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
-  settings.Add("group", &strategy.group, "groups: workers of a group", {.value = "N", .least = 1});
+  settings.Add(
+      "slice-all", &strategy.slice_all,
+      "slices, hybrid: cut every fully connected layer, also where the gradient of its weights would be fewer bytes");
+  settings.Add("group", &strategy.group, "groups, hybrid: workers of a group", {.value = "N", .least = 1});
   settings.Add("pipeline", &strategy.pipeline,
                "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
                "possible), interleaved (the same with several stages for each worker)",
