@@ -18,7 +18,7 @@ struct Flags {
   ClusterFlags cluster;
   int nodes = 0, every = 16, group = 2, steps = 2, show = 10;
   std::uint64_t batch = 256;
-  std::vector<std::string> strategies = {"allreduce"}, codecs = {"none"}, topologies, workers = {"1", "2"};
+  std::vector<std::string> strategies = {"allreduce", "slices"}, codecs = {"none"}, topologies, workers = {"1", "2"};
   bool exhaustive = false, json = false;
 
   void Register(base::Settings& settings) {
@@ -30,9 +30,10 @@ struct Flags {
     settings.Add("batch", &batch, "rows of an update, all workers together: as many as accuracy allows",
                  {.letter = 'b', .value = "N", .least = 1});
     settings.Group("What may be chosen");
-    settings.Add("strategies", &strategies,
-                 "ways in which updates meet; averaging learns another model than all-reduce",
-                 {.value = "NAME", .choices = strategy::Strategy::Kinds(), .commas = true});
+    settings.Add(
+        "strategies", &strategies,
+        "ways in which updates meet; averaging learns another model than all-reduce, slices, where they pay, the same",
+        {.value = "NAME", .choices = strategy::Strategy::Kinds(), .commas = true});
     std::vector<std::string> names = fabric::Codec::Names();
     names.emplace_back("power");
     settings.Add("codecs", &codecs, "forms in which gradients may travel; all but none lose a little",

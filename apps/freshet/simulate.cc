@@ -127,7 +127,7 @@ std::string How(const Flags& flags) {
   if (Served(flags)) return Str("servers, ", SynchronyOf(flags));
   if (how.kind == "ring") return Str("ring, ", how.pipeline);
   return Str(how.kind, " by ", flags.together.topology, how.codec == "none" ? "" : Str(", ", how.codec),
-             how.kind == "allreduce" ? "" : Str(", every ", how.every));
+             how.kind == "average" || how.kind == "groups" ? Str(", every ", how.every) : "");
 }
 
 std::string ToText(const std::vector<Row>& rows, const Flags& flags, const Platform& platform,

@@ -33,7 +33,7 @@ class CostedBackend final : public model::network::Backend {
   const CostedModel::Spend spend_;
 };
 
-// A network of such layers, for strategies that run its layers themselves. An update takes its time for the parameters of
+// A network of such layers, for strategies that run its layers themselves or cut them. An update takes its time for the parameters of
 // which there is a gradient.
 class CostedNetwork final : public CostedModel, public model::network::Layered {
  public:
@@ -43,16 +43,22 @@ class CostedNetwork final : public CostedModel, public model::network::Layered {
 
   const model::network::Graph& graph() const override { return graph_; }
   const model::network::Backend& backend() const override { return backend_; }
+  // With slices the rows that go to and fro between them do, too, at the moments at which they would.
+  double LossAndGradient(const optimize::Parameters& parameters, const data::Batch& batch, model::Workspace& workspace,
+                         optimize::Gradient& gradient, std::span<float> out) const override;
   void Apply(optimize::Parameters& parameters, optimize::Gradient& gradient, double weight,
              optimize::Optimizer& optimizer, model::Workspace& workspace) const override;
 
  private:
-  CostedNetwork(const model::Model& inner, const model::network::Graph& graph, double floats, const Costs& costs,
-                std::vector<std::size_t> blocks, int cores, const Spend& spend);
+  CostedNetwork(const model::Model& inner, const model::network::Graph& graph, std::vector<model::network::Facts> facts,
+                const Costs& costs, int cores, const Spend& spend);
+  void RunLayer(std::size_t layer, bool backward, std::size_t rows, model::Workspace& workspace) const;
 
   const model::network::Graph& graph_;
-  const double floats_;  // of all parameters
+  const std::vector<model::network::Facts> facts_;
+  const std::vector<bool> learning_;
   const Costs& costs_;
+  const int cores_;
   const Spend spend_;
   const CostedBackend backend_;
 };

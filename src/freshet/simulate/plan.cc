@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/str.h"
+#include "strategy/slices.h"
 
 namespace freshet::simulate {
 namespace {
@@ -27,6 +28,7 @@ class Planner {
           scenario.workers_per_node = workers;
           const auto all = static_cast<std::uint64_t>(scenario.nodes) * static_cast<std::uint64_t>(workers);
           if (scenario.strategy.batch < all) continue;  // not a row for each
+          if (kind == "slices" && !CanSlice(static_cast<int>(all), scenario.strategy.batch)) continue;
           TRY(Try(scenario));
         }
     return {};
@@ -52,6 +54,9 @@ class Planner {
   std::vector<Candidate>& tried() { return tried_; }
 
  private:
+  bool CanSlice(int workers, std::uint64_t batch) const {
+    return costs_.OfOneLayer(0, 1, 1).has_value() && strategy::SlicesPay(model_, workers, batch);
+  }
   Result<void> Try(const Scenario& scenario) {
     if (go_on_) TRY(go_on_());
     tried_.push_back({scenario, TRY(Simulate(scenario, model_, costs_, flows_))});
@@ -71,7 +76,7 @@ class Planner {
 std::string Candidate::Name() const {
   const strategy::StrategyOptions& how = scenario.strategy;
   std::string name = Str(how.kind, " by ", NameOf(scenario.collectives.algorithm));
-  if (how.kind != "allreduce") name += Str(", every ", how.every);
+  if (how.kind == "average" || how.kind == "groups") name += Str(", every ", how.every);
   if (how.kind != "average")
     name += Str(", ", how.codec == "none" ? "exact" : how.codec, ", buckets of ",
                 HumanBytes(static_cast<double>(how.bucket_bytes)));
@@ -103,7 +108,10 @@ Result<std::vector<Candidate>> Plan(const Scenario& base, const Choices& choices
   TRY(planner.TryFirst(base));
   if (planner.tried().empty())
     return Error{Code::kInvalid, Str("batch ", base.strategy.batch, " on ", base.nodes,
-                                     " nodes: there is not a row for each worker, however they are placed")};
+                                     " nodes: there is not a row for each worker, however they are placed",
+                                     choices.strategies == std::vector<std::string>{"slices"}
+                                         ? ", or no layer of which less would travel as slices"
+                                         : "")};
   planner.Sort();
   std::vector<Scenario> first;
   for (const Candidate& candidate : planner.tried()) first.push_back(candidate.scenario);

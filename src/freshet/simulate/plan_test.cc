@@ -65,6 +65,21 @@ TEST(Plan, ChoosesWhatThePlatformAsksFor) {
   EXPECT_NE(slow.back().Why(slow[0]).find("slower: "), std::string::npos) << slow.back().Why(slow[0]);
 }
 
+// AlexNet's dense layers have 58.6 million weights, and 128 rows of them a few million numbers; but each exchange takes
+// its time.
+TEST(Plan, CutsWideLayersWhereLessTravels) {
+  Choices choices;
+  choices.strategies = {"allreduce", "slices"};
+  choices.workers_per_node = {1};
+  const auto best = [&](const std::string& model, const fabric::sim::Platform& platform) {
+    return Planned(platform, choices, Search::kStaged, model)[0].scenario.strategy.kind;
+  };
+  EXPECT_EQ(best("alexnet", Star(4, 1, 50)), "slices");
+  EXPECT_EQ(best("cifar-quick", Star(4, 400, 2000)), "allreduce");
+  choices.strategies = {"slices"};
+  EXPECT_EQ(best("lenet5", Star(4, 1, 50)), "slices");
+}
+
 TEST(Plan, RefusesWhatCannotBePlaced) {
   const Subject subject = Subject::Of("lenet5").value();
   Scenario base;

@@ -38,6 +38,10 @@ bool Spread(const Scenario& scenario, const model::Model& model) {
 bool Ringed(const Scenario& scenario, const model::Model& model) {
   return scenario.strategy.kind == "ring" && model.partials() == nullptr;
 }
+// What costs it takes is asked layer by layer.
+bool ByLayers(const Scenario& scenario, const model::Model& model) {
+  return Ringed(scenario, model) || scenario.strategy.kind == "slices" || scenario.strategy.kind == "hybrid";
+}
 bool Served(const Scenario& scenario) { return scenario.strategy.kind == "server"; }
 int ServersOf(const Scenario& scenario) { return Served(scenario) ? scenario.strategy.servers : 0; }
 
@@ -91,7 +95,7 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
                        .trace = traced ? &trace : nullptr};
   options.strategy.threads = std::max(1, scenario.platform.cores / scenario.workers_per_node);
   std::unique_ptr<CostedNetwork> network;
-  if (Ringed(scenario, model)) network = TRY(CostedNetwork::Make(model, costs, options.strategy.threads, spend));
+  if (ByLayers(scenario, model)) network = TRY(CostedNetwork::Make(model, costs, options.strategy.threads, spend));
   data::Batch rows;
   rows.rows = RowsOfStep(scenario.strategy);
   rows.labels = rows.dense = static_cast<const float*>(base::Hollow());
@@ -100,7 +104,7 @@ Result<Measured> Work(const Scenario& scenario, const model::Model& model, const
   measured.made = TRY(Ringed(scenario, model)
                           ? MakeSteps(options, *fabric, member.clock(), *network, hollow, drawn->batch(), scores)
                       : real ? MakeSteps(options, *fabric, member.clock(), costed, heap, drawn->batch(), scores)
-                             : MakeSteps(options, *fabric, member.clock(), costed, hollow, rows,
+                             : MakeSteps(options, *fabric, member.clock(), network ? *network : costed, hollow, rows,
                                          base::HollowFloats(rows.rows * costed.scores())));
   if (traced)
     measured.trace = trace.ToJson(member.rank(), Str("rank ", member.rank()), Str("node ", member.node()),

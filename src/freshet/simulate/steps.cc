@@ -5,7 +5,7 @@
 namespace freshet::simulate {
 
 std::uint64_t UpdatesOfStep(const strategy::StrategyOptions& options) {
-  return options.kind == "allreduce" || options.kind == "server" || options.kind == "ring" ? 1 : options.every;
+  return options.kind == "average" || options.kind == "groups" || options.kind == "gossip" ? options.every : 1;
 }
 
 std::uint64_t RowsOfStep(const strategy::StrategyOptions& options) { return options.batch * UpdatesOfStep(options); }
