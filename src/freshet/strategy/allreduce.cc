@@ -56,15 +56,19 @@ Result<double> AllReduce::Update(const data::Batch& piece, const data::Batch& mi
   for (GradientSum& sum : sums_) sum.Begin(gradient_, workspace_.step);
   double loss = 0;
   const std::size_t parts = meets_ ? options_.accumulate : std::min<std::size_t>(options_.accumulate, mine.rows);
+  const auto finished = [&](std::size_t block) {
+    for (GradientSum& sum : sums_) sum.Finished(gradient_, block);
+  };
   for (std::size_t part = 0; part < parts; ++part) {
-    if (!BeginPart(piece, part, parts)) continue;
+    const bool last_part = part + 1 == parts;
+    if (!BeginPart(piece, part, parts)) {
+      // Those who compute tell of blocks from the last to the first: sums begin in the same order everywhere.
+      for (std::size_t block = gradient_.blocks.size(); last_part && block-- > 0;) finished(block);
+      continue;
+    }
     const std::size_t first = mine.rows * part / parts, last = mine.rows * (part + 1) / parts;
     TRY(model.Reserve(last - first, workspace_));
-    if (part + 1 == parts) {
-      workspace_.finished = [&](std::size_t block) {
-        for (GradientSum& sum : sums_) sum.Finished(gradient_, block);
-      };
-    }
+    if (last_part) workspace_.finished = finished;
     loss += model.LossAndGradient(world_.parameters, mine.Slice(first, last), workspace_, gradient_,
                                   scores.subspan(first * model.scores(), (last - first) * model.scores()));
     workspace_.finished = nullptr;

@@ -21,7 +21,7 @@ using ring::TrainRing;
 // Rows with numbers, as a trainer hands them out: dropout goes by these, whoever computes a row.
 Task NumberedTask(const std::string& name) {
   Task task = ring::RingTask(name);
-  for (std::uint64_t row = 0; row < task.rows.size(); ++row) task.rows.samples.push_back(row);
+  for (std::uint64_t row = 0; row < task.rows.size(); ++row) task.rows.samples.Append(row);
   return task;
 }
 
@@ -56,7 +56,9 @@ void ExpectSerial(const Task& task, int workers, const StrategyOptions& options,
     }
     if (steps == 1) {
       EXPECT_LE(Distance(alone.weights, runs[0].weights), 1e-5);
-      if (!alone.state.empty()) EXPECT_LE(Distance(alone.state, runs[0].state), 1e-5);
+      if (!alone.state.empty()) {
+        EXPECT_LE(Distance(alone.state, runs[0].state), 1e-5);
+      }
     }
     const double loss = LossOf({alone});
     ASSERT_TRUE(std::isfinite(loss));
@@ -114,7 +116,7 @@ TEST(Slices, WithoutOverlapAndByCodecsForTheRest) {
 TEST(Slices, SendWhatGoesInAndOutOfThem) {
   using model::network::NumbersSent;
   using Cut = model::network::Slicing::Cut;
-  constexpr model::network::Wide kFirst{10, 12, false}, kSecond{12, 3};
+  static constexpr model::network::Wide kFirst{10, 12, false}, kSecond{12, 3};
   const Task task = NumberedTask("perceptron");
   const std::vector<std::size_t> sizes = {24};
   const auto sent = [&](StrategyOptions options, std::size_t steps) {
