@@ -36,6 +36,7 @@ class ElasticTraining : public testing::Test {
     std::function<strategy::server::Panel*(int rank)> panel = {};
     base::Clock::Duration wait{0};  // of too few
     base::Clock::Duration heartbeat = std::chrono::milliseconds(5);
+    base::Clock::Duration disk = std::chrono::microseconds(100);   // what writing to it takes
     std::function<base::Clock::Duration(int rank)> computes = {};  // how long a gradient takes; null: a millisecond
     // What a member begins with, of who is there from the beginning; null: what the model says.
     std::function<void(World::Member& member, optimize::Parameters& parameters)> begins = {};
@@ -57,7 +58,7 @@ class ElasticTraining : public testing::Test {
     using fabric::Roster;
     using fabric::Seat;
     const int size = run.size;
-    fabric::sim::WorldOptions options{.size = size, .seed = run.seed, .faults = run.faults};
+    fabric::sim::WorldOptions options{.size = size, .seed = run.seed, .disk = run.disk, .faults = run.faults};
     options.fabric.heartbeat = run.heartbeat;
     options.fabric.heartbeat_misses = 6;
     options.fabric.hosts = run.hosts;

@@ -133,32 +133,45 @@ Result<void> Trainer::Resume() {
                                              .choice = options_.choice},
                         Checkpoints::World{model_, parameters_, optimizer_, description_, *strategy_});
   strategy_->SetGive([&s] { return s.checkpoints->Give(s, s.early); });
-  if (strategy_->comes())
+  if (strategy_->comes()) {
+    // Before anybody waits for it: what it will read again and again.
+    if (KeepsRows(*s.source)) TRY(FillCache(*s.source));
     TRY(s.checkpoints->Take(TRY(strategy_->Take()), s, s.early));
-  else if (options_.checkpoint_path.empty() || !TRY(s.checkpoints->Load(s, s.early)))
+  } else if (options_.checkpoint_path.empty() || !TRY(s.checkpoints->Load(s, s.early))) {
     return {};
+  }
   SetProgress(s.progress);
   s.report.epochs = s.epoch;
   if (s.cached) s.cache.Reopen();
   return {};
 }
 
+// Are parsed rows kept for later epochs?
+bool Trainer::KeepsRows(const data::RowSource& source) const {
+  if (state_->strata_whole || options_.leases != nullptr || !strategy_->has_rows()) return false;
+  const bool is_cache = dynamic_cast<const data::CacheReader*>(&source) != nullptr;
+  const bool again = options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
+  return !is_cache && (!options_.cache_path.empty() || (again && source.worth_keeping()));
+}
+
+Result<void> Trainer::FillCache(data::RowSource& source) {
+  return state_->cache.Fill(env_.executor, source, description_, [this] { return !state_->watch.stopping(); });
+}
+
 // The first epoch reads the source itself, later ones the cache, which is written on the way if there will be any.
 Result<data::RowSource*> Trainer::SourceFor(data::RowSource& source, int epoch) {
   State& s = *state_;
   if (s.strata_whole || options_.leases != nullptr || !strategy_->has_rows()) return &source;
-  const bool is_cache = dynamic_cast<data::CacheReader*>(&source) != nullptr;
-  const bool again = options_.epochs > 1 || (options_.hold_out.any() && !Stratified());
-  const bool wanted = !options_.cache_path.empty() || (again && source.worth_keeping());
   data::RowSource* chosen = &source;
-  if (wanted && !is_cache) {
+  if (KeepsRows(source)) {
     const bool may_fit = Stratified() && options_.cache_path.empty();  // then nobody will read it
     if (s.cache.rows() == nullptr && s.position.block == 0 && epoch == 0) {
       if (!may_fit) TRY(s.cache.Begin());
     } else if (s.cache.rows() == nullptr && epoch > 0) {
-      TRY(s.cache.Fill(env_.executor, source, description_, [&s] { return !s.watch.stopping(); }));
+      TRY(FillCache(source));
     }
-    if (s.cache.rows() != nullptr) chosen = s.cache.rows();
+    // Who came has filled it already, but names and moments are learned in the first epoch.
+    if (s.cache.rows() != nullptr && (epoch > 0 || !strategy_->changes())) chosen = s.cache.rows();
   }
   chosen->Permute(options_.shuffle ? options_.seed + static_cast<std::uint64_t>(epoch) : 0);
   TRY(chosen->Seek(s.position));

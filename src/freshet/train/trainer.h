@@ -135,6 +135,8 @@ class Trainer {
   bool GoesOn();
   void Ask(base::Clock::Duration now);
   Error Stopped() const;
+  bool KeepsRows(const data::RowSource& source) const;
+  Result<void> FillCache(data::RowSource& source);
   Result<data::RowSource*> SourceFor(data::RowSource& source, int epoch);
   Result<void> EvaluateHeldOut(data::RowSource& source);
   Result<void> StopTogether(const Result<void>& mine);
