@@ -66,9 +66,9 @@ Result<void> Bootstrap::RunFirst() {
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, 1));
   const std::string table = Table();
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].conduit, table, deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(Tell(rank, table));
   TRY(HearFromAll());
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(SendAll(links_[rank].conduit, "!", deadline_));
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) TRY(Tell(rank, "!"));
   return {};
 }
 
@@ -79,8 +79,8 @@ Result<void> Bootstrap::RunOther() {
     links_[static_cast<std::size_t>(rank)] = TRY(DialUntilThere(rank, table[static_cast<std::size_t>(rank)]));
   Door door(std::move(listener_), DoorSettings(), clock_);
   TRY(LetIn(door, options_.rank + 1));
-  TRY(SendAll(links_[0].conduit, "!", deadline_));
-  TRY(ReceiveAll(links_[0].conduit, 1, deadline_).While("rank 0 waits for the others"));
+  TRY(Tell(0, "!"));
+  TRY(Hear(0, 1).While("rank 0 waits for the others"));
   return {};
 }
 
@@ -93,8 +93,7 @@ Result<void> Bootstrap::HearFromAll() {
     Await(unheard, clock_, deadline_.Next());
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       if (unheard[rank].fd < 0 || unheard[rank].revents == 0) continue;
-      TRY(ReceiveAll(links_[rank].conduit, 1, deadline_)
-              .While(Str("rank ", rank, " (", links_[rank].home.host, ") joins")));
+      TRY(Hear(rank, 1).While(Str("rank ", rank, " (", links_[rank].home.host, ") joins")));
       unheard[rank].fd = -1;
     }
   }
@@ -187,9 +186,23 @@ std::string Bootstrap::Table() const {
 }
 
 Result<std::vector<Address>> Bootstrap::ReceiveTable() {
-  Conduit& first = links_[0].conduit;
-  const std::string head = TRY(ReceiveAll(first, kTableHeadBytes, deadline_).While("waiting for the list of members"));
-  return DecodeTable(TRY(ReceiveAll(first, TRY(TableBytes(head, links_.size())), deadline_)), links_.size());
+  const std::string head = TRY(Hear(0, kTableHeadBytes).While("waiting for the list of members"));
+  return DecodeTable(TRY(Hear(0, TRY(TableBytes(head, links_.size())))), links_.size());
+}
+
+Result<void> Bootstrap::Tell(std::size_t rank, std::string_view bytes) {
+  const auto sent = SendAll(links_[rank].conduit, bytes, deadline_);
+  return sent.ok() ? sent : OfMet(rank, sent.error());
+}
+
+Result<std::string> Bootstrap::Hear(std::size_t rank, std::size_t bytes) {
+  auto heard = ReceiveAll(links_[rank].conduit, bytes, deadline_);
+  return heard.ok() ? std::move(heard) : OfMet(rank, heard.error());
+}
+
+Error Bootstrap::OfMet(std::size_t rank, const Error& why) const {
+  if (why.code != Code::kIo) return why;
+  return {Code::kPeerLost, Str("rank ", rank, " (", links_[rank].home.host, ") is gone: ", why.text)};
 }
 
 }  // namespace freshet::fabric::tcp

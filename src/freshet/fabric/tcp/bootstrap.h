@@ -31,11 +31,14 @@ class Bootstrap {
   Result<void> RunFirst();
   Result<void> RunOther();
   Result<void> HearFromAll();
-  Result<void> LetIn(Door& door,
-                     int first);  // until every rank from `first` on is there
+  Result<void> LetIn(Door& door, int first);  // until every rank from `first` on is there
   Result<Link> DialUntilThere(int rank, const Address& address);
   Result<Link> Greet(int rank, Conduit conduit);
   Result<std::vector<Address>> ReceiveTable();
+  // To and from who has been met, and is lost when that fails.
+  Result<void> Tell(std::size_t rank, std::string_view bytes);
+  Result<std::string> Hear(std::size_t rank, std::size_t bytes);
+  Error OfMet(std::size_t rank, const Error& why) const;
   std::string Table() const;
   std::string MissingFrom(int first) const;
   Door::Settings DoorSettings() const;
