@@ -76,10 +76,18 @@ Result<void> Watch(Door& door, const Flags& flags, const Token& token, const std
     if (auto next = StartWorker(arguments, again); next.ok()) running->Add(std::move(next).value());
     return true;
   };
-  Crew crew(door.clock, how);
-  running = &crew;
-  crew.Add(TRY(StartWorker(arguments, environment)));
-  const auto outcome = crew.Run([&] { return signals.Next(); });
+  how.begins_again = [&](const Ended& ended) {
+    if (!witness->NeverBegan(ended) || restarts-- <= 0) return false;
+    door.log.Warn("worker lost before all had met", "how", ended.Text(), "it", "begins again");
+    return true;
+  };
+  Crew::Outcome outcome{.again = true};
+  while (outcome.again) {
+    Crew crew(door.clock, how);
+    running = &crew;
+    crew.Add(TRY(StartWorker(arguments, environment)));
+    outcome = crew.Run([&] { return signals.Next(); });
+  }
   // A launcher such as mpirun ends all when one fails: who is done without has not failed the job.
   if (outcome.code == kPeerLost && outcome.stopped_by == 0) missed = GoesOn(door, token, job, witness->others());
   if (missed && outcome.code != 0 && outcome.stopped_by == 0) {

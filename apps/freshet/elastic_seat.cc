@@ -114,6 +114,7 @@ fabric::ElasticPlace ElasticSeat::place() const {
   place.options.contacts = contacts_;
   if (agent_.open()) {
     place.options.remember = [this](const fabric::Testimony& testimony) {
+      began_ = began_ || testimony.committed.generation > 0;
       TellAgent(agent_.get(), EncodeTestimony(seat_.id, testimony));
     };
     if (!contacts_.empty()) place.options.remember(AboutToJoin());

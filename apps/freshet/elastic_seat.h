@@ -28,6 +28,8 @@ class ElasticSeat {
 
   fabric::ElasticPlace place() const;
   WorkerView& view() { return *view_; }
+  // May its agent start it again as if nothing had been? So while it has never been of a group.
+  bool may_begin_again() const { return agent_.open() && !began_; }
 
  private:
   ElasticSeat(fabric::TcpOptions options, std::unique_ptr<fabric::TcpPost> post, base::Clock& clock)
@@ -45,6 +47,7 @@ class ElasticSeat {
   int workers_ = 1;
   std::vector<std::string> contacts_;
   base::Descriptor agent_;
+  mutable std::atomic<bool> began_{false};
   std::unique_ptr<WorkerView> view_;
 };
 

@@ -108,6 +108,25 @@ TEST_F(ElasticTest, OneCopyOfTheParametersIsNotEnoughToLoseAServer) {
       << finished.err;
 }
 
+// While processes start, find each other, agree, look at the data: there is nothing to go on with yet.
+TEST_F(ElasticTest, WhoIsKilledBeforeAllHaveMetMakesThemBeginAgain) {
+  epochs_ = 2;
+  int began_again = 0;
+  for (const int rank : {0, 2})
+    for (const int after_ms : {0, 2, 5, 10, 20, 40}) {
+      SCOPED_TRACE(Str("rank ", rank, " after ", after_ms, " ms"));
+      (void)unlink((scratch_ / "ck").c_str());
+      Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4"}, {}), {});
+      ASSERT_TRUE(launch.WaitUntil([&] { return WorkerOf(launch, rank) > 0; }));
+      usleep(static_cast<useconds_t>(after_ms) * 1000);
+      kill(WorkerOf(launch, rank), SIGKILL);
+      const Finished finished = launch.Wait();
+      if (finished.err.find("before all had met; all begin again") != std::string::npos) ++began_again;
+      ExpectTheUndisturbedModel(finished);
+    }
+  EXPECT_GT(began_again, 0);
+}
+
 TEST_F(ElasticTest, GoesOnWithoutWhoIsKilledTheFirstAmongThem) {
   Process launch(scratch_, Train({"-n", "4", "--elastic", "2:4", "--restarts", "0"}, {}), {});
   ASSERT_TRUE(Began(launch)) << launch.said();

@@ -9,6 +9,7 @@
 #include "launch_agent.h"
 #include "launch_crew.h"
 #include "launch_plan.h"
+#include "progress.h"
 #include "verb.h"
 #include "witness.h"
 
@@ -194,11 +195,21 @@ Result<void> Launch(Door& door, const Flags& flags, std::vector<std::string> arg
         running->Add(std::move(next).value());
     return missed;
   };
-  if (witness != nullptr) how.goes_on = goes_on;
-  Crew crew(door.clock, how);
-  running = &crew;
-  for (const Seat& seat : seats) crew.Add(TRY(StartWorker(job, flags, seat, size)));
-  const auto outcome = crew.Run([&] { return signals.Next(); });
+  if (witness != nullptr) {
+    how.goes_on = goes_on;
+    how.begins_again = [&](const Ended& ended) {
+      if (!witness->NeverBegan(ended) || restarts-- <= 0) return false;
+      WriteError(Str("freshet: ", ended.Text(), ", before all had met; all begin again\n"));
+      return true;
+    };
+  }
+  Crew::Outcome outcome{.again = true};
+  while (outcome.again) {
+    Crew crew(door.clock, how);
+    running = &crew;
+    for (const Seat& seat : seats) crew.Add(TRY(StartWorker(job, flags, seat, size)));
+    outcome = crew.Run([&] { return signals.Next(); });
+  }
   door.exit_code = outcome.code;
   if (outcome.cause)
     return Error{Code::kPeerLost,

@@ -77,7 +77,10 @@ void Crew::Reap() {
       continue;
     }
     failures_.push_back(ended);
-    if (stage_ == Stage::kRunning) Enter(Stage::kFailed, options_.grace);
+    if (stage_ != Stage::kRunning) continue;
+    again_ = options_.begins_again && options_.begins_again(ended);
+    if (again_) SignalAll(SIGKILL);
+    Enter(again_ ? Stage::kKilled : Stage::kFailed, again_ ? kAfterKill : options_.grace);
   }
 }
 
@@ -134,6 +137,7 @@ void Crew::Enter(Stage stage, base::Clock::Duration patience) {
 Crew::Outcome Crew::Judge() const {
   Outcome outcome;
   outcome.stopped_by = stopped_by_;
+  outcome.again = again_ && stopped_by_ == 0;
   // Who was told to end is no cause, nor is one that noticed the loss of another, unless there is nobody else.
   const Ended* cause = nullptr;
   // Nobody has come to the end: then those without whom others went on, until too few were left, are the cause.

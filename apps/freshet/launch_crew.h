@@ -41,6 +41,8 @@ class Crew {
     base::Clock::Duration grace = std::chrono::seconds(5), stop_grace = std::chrono::seconds(30);
     // Told when one has failed: true when the others go on without it. They may also be joined by others (Add).
     std::function<bool(Worker& ended)> goes_on = {};
+    // Told when the others cannot: true when there is nothing to keep yet, and all are to be started again. They are killed.
+    std::function<bool(const Ended& ended)> begins_again = {};
     base::Clock::Duration frozen = std::chrono::seconds(4);  // longer than others take to notice one; 0: for ever
   };
   Crew(base::Clock& clock, Options options) : clock_(clock), options_(options), frozen_(clock, workers_) {}
@@ -51,8 +53,9 @@ class Crew {
   struct Outcome {
     int code = 0;        // for our own exit
     int stopped_by = 0;  // the first signal from outside
+    bool again = false;  // all are to be started again
     // The first failure that is not the loss of another worker; else who was frozen, with code 4; else the first.
-    std::optional<Ended> cause;
+    std::optional<Ended> cause = {};
   };
   // Blocks until all have ended, or could not be made to. `next_signal` gives a signal that has come from outside since
   // it was last asked, or 0; it does not wait.
@@ -76,7 +79,7 @@ class Crew {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Ended> failures_;  // in the order they came, but for those without whom others went on
   std::vector<Ended> done_without_;
-  bool one_succeeded_ = false;
+  bool one_succeeded_ = false, again_ = false;
   Stage stage_ = Stage::kRunning;
   base::Clock::Duration deadline_{};  // of the stage; none while running
   int stopped_by_ = 0, signals_ = 0;

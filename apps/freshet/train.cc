@@ -199,7 +199,16 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   std::unique_ptr<Desk> desk;
   if (seat == nullptr && place.size > 1 && flags.place.fabric == "tcp" && flags.job.together.strategy.kind == "server")
     desk = TRY(Desk::Open(flags.place, place, door));
-  if (place.size > 1 && !ElasticSeat::Comes()) around.fabric = TRY(flags.place.Connect(place, door));
+  // Of attempts after which all begin again, results say nothing.
+  const auto lost = [&](const Error& why) {
+    if (why.code == Code::kPeerLost && seat != nullptr && seat->may_begin_again()) door.speaks = false;
+    return why;
+  };
+  if (place.size > 1 && !ElasticSeat::Comes()) {
+    auto fabric = flags.place.Connect(place, door);
+    if (!fabric.ok()) return lost(fabric.error());
+    around.fabric = std::move(fabric).value();
+  }
   auto lock = CheckPlaces(door, flags);
   if (!lock.ok()) {
     if (around.fabric != nullptr) around.fabric->Abort(lock.error());
@@ -235,7 +244,8 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   }
   auto ran = train::Run(env, memory, flags.job, std::move(around));
   view.Done();
-  train::Outcome outcome = TRY(std::move(ran));
+  if (!ran.ok()) return lost(ran.error());
+  train::Outcome outcome = std::move(ran).value();
   if (seat != nullptr && door.speaks != (outcome.rank == 0)) {  // who was the first is gone
     door.speaks = outcome.rank == 0;
     lock = TakeOver(door, flags);

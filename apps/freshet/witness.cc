@@ -29,6 +29,7 @@ bool Witness::MayComeBack(const Worker& ended) const {
 bool Witness::Tell(Worker& ended) {
   std::optional<fabric::Proof> proof = ended.Testimony();
   belonged_ = proof && proof->testimony.committed.generation > 0;
+  began_ = began_ || belonged_;
   // Who is far away and there has told. One here never belonged to a group: it may have been about to join one.
   if (!proof) return ended.far() || !others_.empty();
   proof->how = ended.signal() != 0 ? Str("killed by signal ", ended.signal()) : Str("exit code ", ended.code());

@@ -6,8 +6,8 @@
 
 #include "base/thread.h"
 #include "fabric/tcp/tcp_post.h"
+#include "launch_crew.h"
 #include "launch_token.h"
-#include "launch_worker.h"
 
 namespace freshet::cli {
 
@@ -28,6 +28,9 @@ class Witness {
   bool MayComeBack(const Worker& ended) const;
   // Where those may be found that the last one who ended knew of, but itself.
   const std::vector<std::string>& others() const { return others_; }
+  // Was this one lost, by no error of its own, before anybody was of a group? Then there is nothing to go on with, and
+  // nothing is lost by starting all of them again.
+  bool NeverBegan(const Ended& ended) const { return !began_ && (ended.signal != 0 || ended.code == kPeerLost); }
 
  private:
   explicit Witness(std::unique_ptr<fabric::TcpPost> post, base::Clock& clock);
@@ -36,7 +39,8 @@ class Witness {
   base::Clock& clock_;
   std::atomic<bool> ending_{false};
   std::vector<std::string> others_;
-  bool belonged_ = false;
+  bool belonged_ = false;  // that one
+  bool began_ = false;     // anybody belonged
   base::Thread postman_;
 };
 

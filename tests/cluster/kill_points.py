@@ -4,6 +4,7 @@ and another, for every way in which they may meet: the others end with every row
 that nothing disturbed where that is promised."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -42,18 +43,19 @@ class KillPoints:
     def loss(self, model):
         return self.must([self.program, "evaluate", "-i", model, "rows.csv", "--json"]).json()["log_loss"]
 
-    def job(self, way, faults):
+    def job(self, way, faults, restarts=0, meanwhile=lambda agents: None):
         """Four agents with a worker each; `faults` by rank. How each ended, and what it printed."""
         self.jobs += 1
         name, port = "job%d" % self.jobs, 20000 + (os.getpid() * 131 + self.jobs * 7) % 20000
         started = []
         for rank in range(WORKERS):
             environment = dict(os.environ, **({"FRESHET_FAULT": faults[rank]} if rank in faults else {}))
-            command = [self.program, "agent", "--restarts", 0, "--"] + self.train(name)[1:] + WAYS[way] + [
+            command = [self.program, "agent", "--restarts", restarts, "--"] + self.train(name)[1:] + WAYS[way] + [
                 "--elastic", "1:%d" % WORKERS, "--rank", rank, "--world", WORKERS, "--rendezvous",
                 "127.0.0.1:%d" % port, "--job", name, "--token-file", "token"]
             started.append(subprocess.Popen([str(word) for word in command], env=environment, text=True,
                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0))
+        meanwhile(started)
         end, ended = time.monotonic() + 60, []
         for process in started:
             try:
@@ -66,7 +68,20 @@ class KillPoints:
         return name, ended
 
     def judge(self, way, faults):
-        name, ended = self.job(way, faults)
+        return self.judge_ended(way, faults, *self.job(way, faults))
+
+    def judge_early(self, rank, after):
+        """The worker of one agent is killed so long after it has started: perhaps before all have met."""
+        def kill(agents):
+            worker = None
+            while worker is None:
+                children = pathlib.Path("/proc/%d/task/%d/children" % ((agents[rank].pid,) * 2)).read_text().split()
+                worker = int(children[0]) if children else None
+            time.sleep(after)
+            os.kill(worker, signal.SIGKILL)
+        return self.judge_ended("ring", {}, *self.job("ring", {}, restarts=3, meanwhile=kill))
+
+    def judge_ended(self, way, faults, name, ended):
         rows = []
         for rank, (code, out, err) in enumerate(ended):
             if rank in faults:
@@ -98,6 +113,9 @@ def main():
                     if place in CHANGES:
                         faults[1] = "step.computed:9:kill"
                     points.verdicts.check("%s: %s killed at %s" % (way, who, place), points.judge(way, faults))
+        for rank in (0, 2):
+            for after in (0, 0.005, 0.02, 0.05):
+                points.verdicts.check("rank %d killed %g s after it has started" % (rank, after), points.judge_early(rank, after))
     points.verdicts.end()
 
 
