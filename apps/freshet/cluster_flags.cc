@@ -39,18 +39,17 @@ Result<ClusterFlags::Found> ClusterFlags::Find(Door& door) const {
   return found;
 }
 
-Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Platform& platform, int nodes) const {
-  if (platform.topology != "star" && !door.extras.make_flows)
-    return BecomeSibling("freshet-sim", door.arguments, Str("a ", platform.topology),
+Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Platform& where, int nodes) const {
+  if (where.topology != "star" && !door.extras.make_flows)
+    return BecomeSibling("freshet-sim", door.arguments, Str("a ", where.topology),
                          "install libsimgrid-dev and build again, or use a platform that is a star");
-  if (nodes > platform.nodes)
-    return Error{Code::kInvalid, Str(nodes, " nodes of ", platform.name, ": it has ", platform.nodes)};
-  if (platform.topology == "star" || platform.topology == "fat-tree") platform.nodes = nodes;
-  if (platform.topology == "regions")  // those that are used are in all of them
-    platform.nodes = std::max(nodes, fabric::sim::PartsOf(platform.shape, 'x')[0]);
-  if (platform.topology == "star")
-    return std::unique_ptr<fabric::sim::Flows>(std::make_unique<fabric::sim::StarFlows>(platform));
-  return door.extras.make_flows(platform);
+  if (nodes > where.nodes) return Error{Code::kInvalid, Str(nodes, " nodes of ", where.name, ": it has ", where.nodes)};
+  if (where.topology == "star" || where.topology == "fat-tree") where.nodes = nodes;
+  if (where.topology == "regions")  // those that are used are in all of them
+    where.nodes = std::max(nodes, fabric::sim::PartsOf(where.shape, 'x')[0]);
+  if (where.topology == "star")
+    return std::unique_ptr<fabric::sim::Flows>(std::make_unique<fabric::sim::StarFlows>(where));
+  return door.extras.make_flows(where);
 }
 
 Result<ClusterFlags::Chosen> ClusterFlags::Choose(Door& door, Found found, int nodes) const {

@@ -29,7 +29,7 @@ struct ClusterFlags {
 
   // The network of a platform, of which so many nodes are used: others are not made. Becomes freshet-sim when the platform
   // needs it.
-  Result<std::unique_ptr<fabric::sim::Flows>> FlowsOf(Door& door, fabric::sim::Platform& platform, int nodes) const;
+  Result<std::unique_ptr<fabric::sim::Flows>> FlowsOf(Door& door, fabric::sim::Platform& where, int nodes) const;
 
   // What a simulation needs.
   struct Chosen {

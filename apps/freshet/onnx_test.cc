@@ -48,7 +48,7 @@ TEST_F(OnnxTest, ANetworkComesBackAndGoesOnLearning) {
 TEST_F(OnnxTest, ALinearModelComesBackAsANetworkThatPredictsTheSame) {
   WriteTable();
   Must({"train", "rows.csv", "--quiet", "-o", "a"});
-  for (const std::string& form : {"--no-onnx-ml", "--onnx-ml"}) {
+  for (const std::string form : {"--no-onnx-ml", "--onnx-ml"}) {
     Must({"export", "-i", "a", "--onnx", "a.onnx", form});
     Must({"import", "a.onnx", "-o", "b"});
     const auto numbers = [&](const std::string& model) {

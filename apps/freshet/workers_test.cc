@@ -35,9 +35,10 @@ TEST_F(WorkersTest, LbfgsFindsWhatOneWorkerFindsOnThreadsAndInProcessesAndWithRo
   for (std::size_t i = 1; i + 1 < lines.size(); ++i) parts[i % 5 == 0 ? 0 : 1] += Str(lines[i], "\n");
   for (int rank = 0; rank < 2; ++rank) scratch_.Write(Str("part-", rank, ".csv"), parts[rank]);
   const auto train = [](const Arguments& more) {
-    Arguments train = {"train", "--optimizer", "lbfgs", "--l2", "0.001", "--topology", "central", "--json", "--quiet"};
-    train.insert(train.end(), more.begin(), more.end());
-    return train;
+    Arguments all_flags = {"train",      "--optimizer", "lbfgs",  "--l2",   "0.001",
+                           "--topology", "central",     "--json", "--quiet"};
+    all_flags.insert(all_flags.end(), more.begin(), more.end());
+    return all_flags;
   };
   const auto loss = [](const Finished& finished) {
     EXPECT_EQ(finished.code, 0) << finished.err;

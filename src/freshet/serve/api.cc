@@ -177,9 +177,9 @@ void Api::Dispatch(Exchange& exchange, Route& route) {
     return refuse(ErrorResponse(404, Str("there is no model ", Quoted(route.name), "; GET /v2/models lists them")));
   ServedModel& model = *found->second;
   if (!reading && !HasOurType(request)) {
-    const std::string found = request.content_type.empty() ? "there is no Content-Type"
-                                                           : Str("Content-Type is ", Quoted(request.content_type));
-    return refuse(ErrorResponse(415, Str(found,
+    const std::string type = request.content_type.empty() ? "there is no Content-Type"
+                                                          : Str("Content-Type is ", Quoted(request.content_type));
+    return refuse(ErrorResponse(415, Str(type,
                                          "; add the header Content-Type: application/json (curl -H 'Content-Type: "
                                          "application/json'), or application/octet-stream for binary tensors")));
   }

@@ -52,7 +52,7 @@ Result<std::unique_ptr<model::Model>> ModelFor(const ReplayOptions& options, std
 class Run {
  public:
   Run(const base::Env& env, const ReplayOptions& options, const Course& course, Method method, std::uint64_t seed)
-      : env_(env), options_(options), course_(course), test_(course, options) {
+      : env_(env), options_(options), course_(course), test_(course) {
     run_.method = method;
     run_.seed = seed;
   }
@@ -211,7 +211,7 @@ Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& option
   return start;
 }
 
-TestSet::TestSet(const Course& course, const ReplayOptions& options)
+TestSet::TestSet(const Course& course)
     : course_(course),
       task_(course.feed().description.labels.kind),
       clip_(ClipOf(course.feed())),
@@ -248,7 +248,7 @@ Result<ReplayRun> RunStatic(const base::Env& env, const ReplayOptions& options, 
                             std::uint64_t seed) {
   optimize::HeapMemory memory;
   const ReplayStart trained = TRY(TrainStart(env, options, memory, course, course.size(), seed));
-  TestSet test(course, options);
+  TestSet test(course);
   for (std::size_t arrival = 0; arrival < course.size(); ++arrival)
     if (options.course.test_rows > 0 ? course.tested(arrival) : arrival >= course.initial()) test.Add(arrival);
   ReplayRun run;

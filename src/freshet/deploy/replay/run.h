@@ -24,7 +24,7 @@ Result<ReplayStart> TrainStart(const base::Env& env, const ReplayOptions& option
 // Rows that a model is tested on and never sees.
 class TestSet {
  public:
-  TestSet(const Course& course, const ReplayOptions& options);
+  explicit TestSet(const Course& course);
   void Add(std::size_t arrival);
   std::size_t size() const { return rows_.size(); }
   // The mean error over all rows.
