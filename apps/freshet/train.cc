@@ -10,6 +10,7 @@
 #include "results.h"
 #include "topology_view.h"
 #include "train/job.h"
+#include "train_config.h"
 #include "verb.h"
 #include "workers_view.h"
 
@@ -281,6 +282,16 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 }
 
 }  // namespace
+
+Result<void> CheckTrainConfig(std::string_view toml, const std::string& name, bool data) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  TRY(settings.ParseToml(toml, name));
+  if (data && flags.job.input.paths.empty())
+    return Error{Code::kInvalid, Str(name, ": [train] names no data: data = [\"FILE\", …]")};
+  return {};
+}
 
 extern const Verb kTrain = {
     "train", "learn a model from data", "[FLAGS] DATA…",

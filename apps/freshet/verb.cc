@@ -9,8 +9,8 @@
 namespace freshet::cli {
 
 std::vector<const Verb*> Verbs() {
-  return {&kTrain,  &kLaunch, &kAgent,   &kJoin,   &kPs,     &kMode,  &kPredict,  &kEvaluate, &kRecommend, &kServe,
-          &kReplay, &kData,   &kInspect, &kExport, &kImport, &kBench, &kSimulate, &kPlan,     &kCompare};
+  return {&kTrain, &kLaunch, &kSubmit, &kAgent,   &kJoin,   &kPs,     &kMode,  &kPredict,  &kEvaluate, &kRecommend,
+          &kServe, &kReplay, &kData,   &kInspect, &kExport, &kImport, &kBench, &kSimulate, &kPlan,     &kCompare};
 }
 
 Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,

@@ -60,7 +60,7 @@ struct Verb {
 };
 
 extern const Verb kAgent, kJoin, kPs, kMode, kTrain, kPredict, kEvaluate, kRecommend, kData, kInspect, kServe, kReplay,
-    kExport, kImport, kLaunch, kBench, kSimulate, kPlan, kCompare;
+    kExport, kImport, kLaunch, kBench, kSimulate, kPlan, kCompare, kSubmit;
 std::vector<const Verb*> Verbs();
 
 // Parses a verb's arguments. False when help was asked for and has been printed.
