@@ -66,6 +66,7 @@ test-cluster: build  ## workers under mpirun, Slurm and freshet launch, on three
 	@/usr/bin/python3 -B tests/cluster/elastic.py
 	@/usr/bin/python3 -B tests/cluster/kill_points.py
 	@/usr/bin/python3 -B tests/cluster/elastic_hosts.py
+	@/usr/bin/python3 -B tests/cluster/submit.py
 
 test-slow: test test-asan test-tsan test-cluster  ## all of these, what networks learn and codecs cost, convolutions of all kinds, thousands of faults in simulated worlds and changes of membership, 10,000 strangers, 200 crashes of the server, every fuzz target for 20 seconds
 	@/usr/bin/python3 bench/accuracy.py
