@@ -54,6 +54,7 @@ class LargeModelTest : public testing::Test {
 };
 
 TEST_F(LargeModelTest, TrainsWhereNobodyHasMemoryForAllOfIt) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
   const Finished free = Train(false, "free.model");
   ASSERT_EQ(free.code, 0) << free.err;
   {

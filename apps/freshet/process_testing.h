@@ -18,6 +18,12 @@
 
 namespace freshet::cli {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;  // the program takes more memory than it would
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // A run of the program in a directory of its own: what tests of the command line share.
 
 struct Finished {
