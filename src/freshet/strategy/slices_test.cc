@@ -21,7 +21,7 @@ using ring::TrainRing;
 // Rows with numbers, as a trainer hands them out: dropout goes by these, whoever computes a row.
 Task NumberedTask(const std::string& name) {
   Task task = ring::RingTask(name);
-  for (std::uint64_t row = 0; row < task.rows.size(); ++row) task.rows.samples.push_back(row);
+  for (std::uint64_t row = 0; row < task.rows.size(); ++row) task.rows.samples.Append(row);
   return task;
 }
 
@@ -128,7 +128,7 @@ TEST(Slices, SendWhatGoesInAndOutOfThem) {
   const auto of_step = [&](const StrategyOptions& options) { return sent(options, 4) - sent(options, 3); };
   StrategyOptions plain = Options();
   plain.kind = "allreduce";
-  const auto numbers = [](Cut first, Cut second) {
+  const auto numbers = [&](Cut first, Cut second) {
     return NumbersSent(first, kFirst, 3, 24) + NumbersSent(second, kSecond, 3, 24);
   };
   // Each of two others is brought a third of ten numbers of a row or all ten, and so on.
