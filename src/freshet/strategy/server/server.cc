@@ -42,7 +42,8 @@ Result<std::unique_ptr<Server>> Server::MakeBy(const StrategyOptions& options, c
                      ": what it holds back would be lost with a push that came late; use fp16 or bf16")};
   auto near = options.large ? TRY(NearRows::Make(world.model, world.memory)) : nullptr;
   auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
-                                         fabric.rank(), fabric.size(), false, std::move(near));
+                                         Estate::Roles::Of(options.servers, fabric.size()), fabric.rank(), false,
+                                         std::move(near));
   estate->first_step = world.optimizer.step();
   auto server = maker(synchrony, *estate);
   server->own_codec_ = std::move(codec);

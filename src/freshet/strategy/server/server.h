@@ -140,10 +140,10 @@ class Server : public OwnPace {
     Shard::Answer answer;
   };
   struct Agreement {
-    bool anybody = false;  // has begun since all met
-    std::uint64_t clock = 0, step = 0;
-    std::vector<bool> dry;            // by rank
-    std::vector<std::uint64_t> rows;  // by block
+    bool anybody = false;                           // has begun since all met
+    std::uint64_t clock = 0, step = 0, passed = 0;  // passed: pieces of the rows, counted as clocks
+    std::vector<bool> dry;                          // by rank
+    std::vector<std::uint64_t> rows;                // by block
   };
 
   int HostOf(int shard) const { return estate_.chains[static_cast<std::size_t>(shard)].front(); }
@@ -192,7 +192,7 @@ class Server : public OwnPace {
   // Where it was ordered: all meet, and go on in another synchrony.
   Result<void> Change();
   bool Ticketed() const;
-  void CheckLedger() const;
+  void CheckLedger(std::uint64_t passed) const;
   Result<Agreement> Agree();
   Result<void> ShareAll(const Agreement& agreed);
   void KeepOwn(std::size_t b, bool state);
