@@ -51,7 +51,7 @@ Estate::Estate(const StrategyOptions& options, const Learner& learner, const Syn
       near(std::move(near_rows)),
       codec(form),
       gradient(std::move(own_gradient)),
-      ahead(synchrony.significance > 0 && MayRunAhead(learner)),
+      ahead(RunsAhead(synchrony, MayRunAhead(learner))),
       placement(Blocks(learner.parameters), shards,
                 {.range_rows = gradient.buffer == nullptr ? kRangeRows : 0, .alike = !learner.model.Supervised()}),
       copy({synchrony, options.fetch_every, options.push_every, codec, options.warm_start, ahead, near.get()},
@@ -70,8 +70,14 @@ bool Estate::MayRunAhead(const Learner& learner) const {
   return learner.model.Supervised() && !keeps && near == nullptr;
 }
 
+// Gradients of all parameters that are a step older cost more, within a bound, than the wait that is saved.
+bool Estate::RunsAhead(const Synchrony& synchrony, bool may) const {
+  const bool stale = synchrony.kind == Synchrony::Kind::kStale && gradient.buffer == nullptr;
+  return may && (stale || synchrony.significance > 0);
+}
+
 void Estate::SetSynchrony(const Synchrony& synchrony) {
-  ahead = synchrony.significance > 0 && may_run_ahead_;
+  ahead = RunsAhead(synchrony, may_run_ahead_);
   copy.SetSynchrony(synchrony, ahead);
   for (auto& [shard, holding] : holdings)
     if (holding.shard != nullptr) holding.shard->SetSynchrony(synchrony);

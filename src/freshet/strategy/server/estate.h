@@ -84,6 +84,7 @@ struct Estate : Passage {
 
  private:
   bool MayRunAhead(const Learner& learner) const;
+  bool RunsAhead(const Synchrony& synchrony, bool may) const;
 
   const bool may_run_ahead_;
   std::vector<std::uint64_t> complete_;  // by shard
