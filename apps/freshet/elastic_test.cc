@@ -90,6 +90,33 @@ TEST_F(ElasticTest, WhoeverWorksAtItsOwnPaceIsDoneWithout) {
   }
 }
 
+// The last of four only serves. It is killed, and what comes serves again; then a worker is.
+TEST_F(ElasticTest, WhoOnlyServesIsReplacedWhileTrainingGoesOn) {
+  for (const std::string synchrony : {"bsp", "ssp:3", "bap"}) {
+    SCOPED_TRACE(synchrony);
+    epochs_ = 10;
+    (void)unlink((scratch_ / "ck").c_str());
+    Process launch(scratch_,
+                   Train({"-n", "4", "--elastic", "2:4", "--restarts", "1"},
+                         {"--strategy", "server", "--servers", "1", "--synchrony", synchrony, "--holdout", "0.1"}),
+                   {});
+    ASSERT_TRUE(Began(launch)) << launch.said();
+    kill(WorkerOf(launch, 3), SIGKILL);
+    ASSERT_TRUE(Says(launch, "workers serve, too")) << launch.said();
+    ASSERT_TRUE(Says(launch, "membership 3 → 4: rank 3 on ")) << launch.said();
+    kill(WorkerOf(launch, 0), SIGKILL);
+    ASSERT_TRUE(Says(launch, "membership 4 → 3: rank 0 on ")) << launch.said();
+    const Finished finished = launch.Wait();
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    const auto told = nlohmann::json::parse(finished.out);
+    ASSERT_EQ(Run({"train", "sea.csv", "--batch", "16", "--epochs", "10", "--holdout", "0.1", "-o", "calm.model"}).code,
+              0);
+    EXPECT_EQ(told.at("rows").get<int>() % epochs_, 0) << "each row once in every epoch";
+    EXPECT_NEAR(told.at("rows").get<int>(), 0.9 * kRows * epochs_, 0.01 * kRows * epochs_);
+    EXPECT_NEAR(LossOf("s.model"), LossOf("calm.model"), 0.01 * LossOf("calm.model"));
+  }
+}
+
 // In one long epoch: who is lost as one ends, when all have met and have everything, takes nothing along.
 TEST_F(ElasticTest, OneCopyOfTheParametersIsNotEnoughToLoseAServer) {
   ASSERT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", "600000", "-o", "sea.csv"}).code, 0);

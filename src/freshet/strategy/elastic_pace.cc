@@ -193,7 +193,8 @@ Result<void> ElasticPace::Admit() {
 }
 
 Result<std::vector<ElasticPace::Report>> ElasticPace::GatherReports() {
-  Report mine{.met = met_, .gives = gives_ ? 1u : 0u, .followed = stand_.followed, .shares = {}, .own = {}};
+  Report mine{
+      .met = met_, .gives = gives_ && has_rows() ? 1u : 0u, .followed = stand_.followed, .shares = {}, .own = {}};
   if (work() != nullptr) {
     mine.begun = begun() || work()->pieces > 0 ? 1 : 0;
     mine.base = work()->base;

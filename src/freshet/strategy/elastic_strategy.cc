@@ -52,7 +52,7 @@ Result<std::string> ElasticStrategy::Take() {
     if (!OfMembers(united.error())) return united.error();
     EndInner(false);
     ForgetTaken();
-    TRY(group_.Regroup(met_, 0, Admits::kNobody));
+    TRY(group_.Regroup(met_, tier(), Admits::kNobody));
   }
 }
 
@@ -63,7 +63,7 @@ Result<bool> ElasticStrategy::Regroup(const Error& why, Admits admits) {
     const fabric::Roster last = group_.roster();
     EndInner(in_order);
     TRY(At("regroup.begin"));
-    TRY(group_.Regroup(met_, 0, admits, in_order, left_out_));
+    TRY(group_.Regroup(met_, tier(), admits, in_order, left_out_));
     ++losses_;
     TRY(At("regroup.decided"));
     const auto united = Unite(&last);

@@ -63,6 +63,8 @@ class ElasticStrategy : public Strategy {
   ElasticStrategy(ElasticOptions options, fabric::ElasticGroup& group, const Learner& learner)
       : options_(std::move(options)), group_(group), learner_(learner) {}
 
+  // Members of a lower one come before those of a higher one in the next generation.
+  virtual std::uint64_t tier() const { return 0; }
   // By which steps are made in this generation; null between two of them.
   virtual Strategy* inner() const = 0;
   // Leaves it. What is still on its way, of something that failed (not in order), ends first.

@@ -130,7 +130,7 @@ TEST(Slices, SendWhatGoesInAndOutOfThem) {
   const auto of_step = [&](const StrategyOptions& options) { return sent(options, 4) - sent(options, 3); };
   StrategyOptions plain = Options();
   plain.kind = "allreduce";
-  const auto numbers = [](Cut first, Cut second) {
+  const auto numbers = [&](Cut first, Cut second) {
     return NumbersSent(first, kFirst, 3, 24) + NumbersSent(second, kSecond, 3, 24);
   };
   // Each of two others is brought a third of ten numbers of a row or all ten, and so on.

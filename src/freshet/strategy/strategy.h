@@ -136,11 +136,12 @@ class Strategy {
   // Who this member is, and what it has.
   virtual int rank() const { return 0; }
   virtual int size() const { return 1; }
-  virtual bool alone() const { return false; }      // there are no others, nor will there be
-  virtual bool has_rows() const { return true; }    // a server of parameters has none
-  virtual int readers() const { return size(); }    // members that have, the first ones
-  virtual bool has_scores() const { return true; }  // a stage of a network that is not its last has none
-  virtual bool reads_all() const { return true; }   // all members are handed the same rows, else each its own
+  virtual bool alone() const { return false; }                   // there are no others, nor will there be
+  virtual bool has_rows() const { return true; }                 // a server of parameters has none
+  virtual int readers() const { return size(); }                 // members that have, the first ones
+  virtual bool all_read() const { return readers() == size(); }  // all the time
+  virtual bool has_scores() const { return true; }               // a stage of a network that is not its last has none
+  virtual bool reads_all() const { return true; }  // all members are handed the same rows, else each its own
   // Whenever members do something together they have come to the same row; else each remembers its own place.
   virtual bool same_place() const { return reads_all(); }
   // Each takes as many steps as all others, and at the same time, so that all come to the end of an epoch together.

@@ -18,7 +18,10 @@ class ElasticServers : public ElasticTraining {
   std::vector<Ended> TrainBy(const std::string& synchrony, const std::string& faults, int size = 4,
                              std::uint64_t seed = 1) {
     plan_.strategy.synchrony = synchrony;
-    auto ends = Train(size, seed, fabric::sim::ParseFaults(faults, size).value());
+    learned_from_.clear();
+    Run run{.size = size, .seed = seed, .faults = fabric::sim::ParseFaults(faults, size).value()};
+    run.learns = [&](World::Member& member, const data::Batch& rows) { learned_from_[member.rank()] += rows.rows; };
+    auto ends = Train(run);
     Forget();
     return ends;
   }
@@ -40,6 +43,8 @@ class ElasticServers : public ElasticTraining {
     }
     return ended;
   }
+
+  std::map<int, std::uint64_t> learned_from_;  // rows, by where a member stood first; each of its lives adds up
 };
 
 TEST_F(ElasticServers, WhenNobodyGoesTheyAreAsThoseOfAGroupThatMustNotLoseAny) {
@@ -96,6 +101,69 @@ TEST_F(ElasticServers, WhoeverIsLostWhileAnotherComesTheOthersEnd) {
   }
 }
 
+// Of six, the last two have no rows.
+TEST_F(ElasticServers, ServersOfTheirOwnLearnWhatWorkersThatServeDo) {
+  plan_.strategy.servers = 2;
+  for (const std::string synchrony : {"bsp", "ssp:2", "bap", "asp:0.01"}) {
+    SCOPED_TRACE(synchrony);
+    plan_.strategy.synchrony = synchrony;
+    const auto plain = Train(Run{.size = 6, .plain = true});
+    Forget();
+    const auto elastic = TrainBy(synchrony, "", 6);
+    for (const Ended& end : elastic) ASSERT_TRUE(end.ran && end.outcome.ok()) << end.outcome.error->text;
+    EXPECT_EQ(Check(elastic, plain[0], synchrony), 6u);
+    if (synchrony == "bsp") EXPECT_LT(Distance(elastic[0].outcome, plain[0].outcome), 1e-5);
+    for (const int rank : {4, 5}) EXPECT_EQ(learned_from_[rank], 0u);
+  }
+}
+
+// A worker, or a server whose ranges go on with the other, or with a worker when it was the only one.
+TEST_F(ElasticServers, WhoeverIsKilledWhereSomeOnlyServeTheOthersEnd) {
+  for (const std::string synchrony : {"bsp", "ssp:2", "bap", "asp:0.01"})
+    for (const int servers : {1, 2}) {
+      plan_.strategy.servers = servers;
+      const auto calm = TrainBy(synchrony, "", 5);
+      ASSERT_TRUE(calm[0].outcome.ok()) << calm[0].outcome.error->text;
+      for (int at = 5; at < 100; at += 9)
+        for (const int rank : {0, 2, 4}) {
+          const std::string fault = Str("crash rank=", rank, " at=", at, "ms");
+          SCOPED_TRACE(Str(synchrony, ", ", servers, " servers, ", fault));
+          EXPECT_EQ(Check(TrainBy(synchrony, fault, 5), calm[0], synchrony), 4u);
+          if (HasFailure()) return;
+        }
+    }
+}
+
+TEST_F(ElasticServers, WhoComesServesWhereServersAreMissing) {
+  plan_.strategy.servers = 2;
+  for (const std::string synchrony : {"bsp", "ssp:2", "bap", "asp:0.01"}) {
+    const auto calm = TrainBy(synchrony, "", 5);
+    for (const char* const faults :
+         {"crash rank=4 at=20ms for=10ms", "crash rank=3 at=20ms for=10ms; crash rank=4 at=60ms for=5ms",
+          "crash rank=0 at=35ms for=5ms", "crash rank=4 at=20ms for=10ms; crash rank=0 at=60ms for=5ms"}) {
+      SCOPED_TRACE(Str(synchrony, ", ", faults));
+      const auto ends = TrainBy(synchrony, faults, 5);
+      EXPECT_EQ(Check(ends, calm[0], synchrony), 5u);
+      EXPECT_TRUE(std::any_of(ends.begin(), ends.end(), [](const Ended& end) { return end.came; }));
+      for (const int rank : {0, 3, 4}) {
+        const Ended& end = ends[static_cast<std::size_t>(rank)];
+        if (end.came) EXPECT_EQ(learned_from_[rank] > 0, rank == 0) << rank;
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(ElasticServers, WithoutAnybodyWhoReadsRowsItIsTheEnd) {
+  plan_.strategy.servers = 2;
+  for (const Ended& end : TrainBy("bap", "crash rank=0 at=12ms", 3)) {
+    if (!end.ran) continue;
+    ASSERT_FALSE(end.outcome.ok());
+    EXPECT_EQ(end.outcome.code(), Code::kPeerLost);
+    EXPECT_NE(end.outcome.error->text.find("all who read rows are lost"), std::string::npos) << end.outcome.error->text;
+  }
+}
+
 // With as many copies as members that go at a time, all are lost: that is said, and nobody goes on with a part made new.
 TEST_F(ElasticServers, WithOneCopyALostShardIsTheEnd) {
   plan_.strategy.replicas = 1;
@@ -107,7 +175,8 @@ TEST_F(ElasticServers, WithOneCopyALostShardIsTheEnd) {
   }
 }
 
-// Worlds of 3 to 8 members and up to three faults, some of them while members recover from another.
+// Worlds of 3 to 8 members and up to three faults, some of them while members recover from another. In two worlds of five
+// there are servers of their own.
 TEST_F(ElasticServers, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
   const std::vector<std::string> modes = {"bsp", "ssp:2", "bap", "asp:0.01"};
   std::map<std::string, Ended> calm;
@@ -121,9 +190,11 @@ TEST_F(ElasticServers, WhateverHappensThoseWhoGoOnHaveLearnedTheSame) {
     const int size = 3 + static_cast<int>(random.Below(6));
     plan_.strategy.synchrony = mode;
     plan_.strategy.replicas = seed % 3 == 0 ? 3 : 2;
+    plan_.strategy.servers = seed % 5 < 2 ? std::min(static_cast<int>(seed % 5) + 1, size - 2) : 0;
     const Drawn drawn = DrawFaults(seed, seed % 3 + 1, size, calm[mode].at, 20ms, random);
-    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", drawn.text,
-                     "to see it again: FRESHET_SEED=", seed, " train_test --gtest_filter='ElasticServers.Whatever*'"));
+    SCOPED_TRACE(Str("seed ", seed, ", ", mode, ", ", size, " members, ", plan_.strategy.servers, " servers, ",
+                     drawn.text, "to see it again: FRESHET_SEED=", seed,
+                     " train_test --gtest_filter='ElasticServers.Whatever*'"));
     const auto ends = Train(size, seed, drawn.faults);
     const Ended* one = nullptr;
     for (const Ended& end : ends) {

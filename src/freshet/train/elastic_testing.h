@@ -65,7 +65,7 @@ class ElasticTraining : public testing::Test {
     World world(options);
     Roster first{.generation = 1, .seats = {}};
     for (int rank = 0; rank < size; ++rank)
-      first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0, .checksum = 0});
+      first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0});
     std::map<MemberId, fabric::Testimony> kept;
     world.WhenCrashed([&](World::Member& member) {
       const MemberId id = static_cast<MemberId>(member.rank()) + 1 + static_cast<MemberId>(member.life()) * 100;

@@ -49,8 +49,6 @@ Result<void> CheckElastic(const Job& job) {
                                  : Str("and ", Option("strategy"), " server; who is slow is not waited for with ",
                                        Option("synchrony"), " ssp:3, asp:0.01 or bap"));
   }
-  if (kind == "server" && together.strategy.servers > 0)
-    return refuse("servers", "each worker is a server, too; leave it out");
   if (kind == "gossip") {
     if (together.strategy.lossy) return refuse("lossy", "and gossip, which does again only what nobody had heard of");
     TRY(strategy::Neighbours(together.strategy.neighbours, bounds.most));  // a graph is of all that there may be

@@ -17,6 +17,7 @@ struct Way {
   std::uint64_t parts = 0;  // of the input, which each reads some of
   std::string synchrony;    // of a parameter server
   std::string gossip = "pairs";
+  int servers = 0;  // that have no rows
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -31,6 +32,8 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"staleServer", "server", Algorithm::kRing, false, 0, "ssp:2"},
                                 {"approximateServer", "server", Algorithm::kRing, false, 0, "asp:0.01"},
                                 {"barrierlessServer", "server", Algorithm::kRing, false, 0, "bap"},
+                                {"ownServersInBulk", "server", Algorithm::kRing, false, 0, "bsp", "", 2},
+                                {"ownServersBarrierless", "server", Algorithm::kRing, false, 0, "bap", "", 2},
                                 {"pairs", "gossip", Algorithm::kRing, false, 0, "bsp", "pairs"},
                                 {"pushSum", "gossip", Algorithm::kRing, false, 0, "bsp", "push-sum"},
                                 {"walk", "gossip", Algorithm::kRing, false, 0, "bsp", "walk"}};
@@ -47,6 +50,7 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
     plan_.strategy.synchrony = GetParam().synchrony;
     plan_.strategy.replicas = 3;  // two are lost at a time
     plan_.strategy.gossip = GetParam().gossip;
+    plan_.strategy.servers = GetParam().servers;
     if (GetParam().strategy == "gossip") plan_.train.batch = 16;  // single rows would take no time
     plan_.strategy.block_momentum = GetParam().strategy == "average" ? 0.5 : 0;
     run_.size = kMembers;
@@ -99,7 +103,7 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
 
 TEST_P(KillPoints, InAStep) {
   for (const char* const place : {"step.begin", "step.agreed", "step.computed", "step.exchanged", "step.done"})
-    for (const int rank : {0, 3})
+    for (const int rank : {0, GetParam().servers > 0 ? 1 : 3})  // who only serves makes no steps
       for (const auto back : {Fault::kForEver, base::Clock::Duration(15ms)}) {
         KillAt(place, rank, 7, back);
         if (HasFailure()) return;

@@ -123,6 +123,7 @@ class Trainer {
   void CountRead();
   Result<void> Join();
   Result<void> Rebalance(data::RowSource& source);
+  Result<std::vector<double>> ToldByTheFirst(std::vector<double> mine);
   Result<void> JoinEvaluation(Evaluation& evaluation);
   Result<void> TrainWindow(double progress, bool end_of_epoch);
   double ProgressAt(const data::RowSource& source, const data::Position& position) const;

@@ -16,16 +16,20 @@ Result<void> Trainer::EvaluateHeldOut(data::RowSource& source) {
   };
   data::RowSource& rows = s.cache.rows() != nullptr ? *s.cache.rows() : source;
   const std::size_t width = description_.view.any() ? s.augment->width() : description_.features;
-  // Where some have no rows, the first tells all what it found.
-  const bool told = strategy_->readers() < strategy_->size();
+  // Where some have no rows, the first tells all what it found; another may be the first by then.
+  const bool told = !strategy_->all_read();
+  const bool looks = !told || (strategy_->changes() ? strategy_->has_rows() : strategy_->rank() == 0);
   if (options_.leases != nullptr)
     TRY(EvaluateLeased(width, goes_on, held));
-  else if (told && strategy_->rank() > 0)
+  else if (!looks)
     TRY(StopTogether({}));
   else
     TRY(StopTogether(Stratified() ? s.held_out.PredictRatings(rows, goes_on, held)
                                   : s.held_out.PredictRows(rows, width, goes_on, held)));
-  if (told || (!strategy_->reads_all() && options_.leases == nullptr)) TRY(JoinEvaluation(held));
+  if (told)
+    CHECK(held.Load(TRY(ToldByTheFirst(held.Save()))));
+  else if (!strategy_->reads_all() && options_.leases == nullptr)
+    TRY(JoinEvaluation(held));
   if (held.rows() == 0) return Error{Code::kInvalid, "no rows are held out; choose another fraction or time"};
   s.report.held_out = std::move(held);
   return {};

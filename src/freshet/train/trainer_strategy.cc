@@ -38,8 +38,9 @@ Result<void> Trainer::Join() {
   TRY(strategy_->Settle());
   TRY(JoinEvaluation(s.seen));
   const auto mine = static_cast<double>(s.rows - s.joined_rows);
-  if (strategy_->changes()) {
-    s.rows_each = {mine};  // of all
+  if (strategy_->changes()) {  // then each has counted those of all
+    s.rows_each = {mine};
+    if (!strategy_->all_read()) s.rows_each = TRY(ToldByTheFirst(std::move(s.rows_each)));
   } else {
     s.rows_each.assign(static_cast<std::size_t>(strategy_->size()), 0);
     s.rows_each[static_cast<std::size_t>(strategy_->rank())] = mine;
@@ -79,6 +80,18 @@ Result<void> Trainer::Rebalance(data::RowSource& source) {
   TRY(source.CutAt(s.cuts));
   s.report.imbalance = imbalance;
   return s.cache.Drop();
+}
+
+// Until somebody has told it: where members come and go, another one may be the first meanwhile.
+Result<std::vector<double>> Trainer::ToldByTheFirst(std::vector<double> mine) {
+  mine.push_back(1);
+  while (true) {
+    std::vector<double> told =
+        TRY(strategy_->Sum(strategy_->rank() == 0 ? mine : std::vector<double>(mine.size(), 0.0)));
+    const double tellers = told.back();
+    told.pop_back();
+    if (tellers > 0) return told;
+  }
 }
 
 Result<void> Trainer::JoinEvaluation(Evaluation& evaluation) {

@@ -140,12 +140,12 @@ void ElasticGroup::Dispatch() {
 
 Result<void> ElasticGroup::Begin() { return Settle(); }
 
-Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits, bool in_order,
+Result<void> ElasticGroup::Regroup(std::uint64_t step, std::uint64_t tier, Admits admits, bool in_order,
                                    std::optional<MemberId> without) {
   {
     const base::Lock lock(mutex_);
     parked_ = true;
-    membership_.SetHave(step, checksum);
+    membership_.SetHave(step, tier);
     membership_.SetAdmits(admits);
     if (const auto missed = fabric_ != nullptr ? fabric_->Missed() : std::nullopt)
       membership_.OnSuspect(membership_.roster().seats.at(static_cast<std::size_t>(*missed)).id, clock_.Now());

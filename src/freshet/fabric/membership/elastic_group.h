@@ -59,11 +59,11 @@ class ElasticGroup {
 
   // Somebody wants in, and there is room: members should agree to regroup.
   bool change_wanted() const;
-  // This member is out of its step and has finished `step`, with what has that checksum. Those who want in are let in
-  // only if it admits them. In order: nothing has failed, and the others are about to do the same.
+  // This member is out of its step and has finished `step`; it stands behind those of lower tiers. Those who want in are let
+  // in only if it admits them, and come last. In order: nothing has failed, and the others are about to do the same.
   // `without`: all have agreed that it is left out.
   using Admits = Membership::Admits;
-  Result<void> Regroup(std::uint64_t step, std::uint64_t checksum, Admits admits = Admits::kAll, bool in_order = false,
+  Result<void> Regroup(std::uint64_t step, std::uint64_t tier, Admits admits = Admits::kAll, bool in_order = false,
                        std::optional<MemberId> without = {});
   // All others are known to have ended, but for too few to go on with.
   bool too_few() const;

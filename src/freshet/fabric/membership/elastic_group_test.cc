@@ -97,7 +97,7 @@ std::vector<Ended> RunWorld(int size, std::uint64_t seed, std::vector<Fault> fau
   if (trace != nullptr) world.KeepTrace();
   Roster first{.generation = 1, .seats = {}};
   for (int rank = 0; rank < size; ++rank)
-    first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0, .checksum = 0});
+    first.seats.push_back({.id = static_cast<MemberId>(rank) + 1, .address = Str(rank), .step = 0});
   std::map<MemberId, Testimony> kept;  // with the agents
   world.WhenCrashed([&](World::Member& member) {
     const MemberId id = IdOf(member);
@@ -124,8 +124,8 @@ std::vector<Ended> RunWorld(int size, std::uint64_t seed, std::vector<Fault> fau
     Ended end;
     end.ran = true;
     {
-      ElasticGroup group(how, {.id = id, .address = member.post().address(), .step = 0, .checksum = 0}, known,
-                         member.post(), connect, member.clock());
+      ElasticGroup group(how, {.id = id, .address = member.post().address(), .step = 0}, known, member.post(), connect,
+                         member.clock());
       const auto worked = Work(group, member, end.have);
       if (!worked.ok()) end.error = worked.error();
       end.members = group.roster().seats.size();

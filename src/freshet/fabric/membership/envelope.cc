@@ -22,7 +22,7 @@ void Put(std::string& out, const std::vector<Seat>& seats) {
     PutText(out, seat.address);
     PutText(out, seat.name);
     PutNumber(out, seat.step);
-    PutNumber(out, seat.checksum);
+    PutNumber(out, seat.tier);
   }
 }
 void Put(std::string& out, const Roster& roster) {
@@ -53,7 +53,7 @@ std::vector<Seat> TakeSeats(WireReader& reader) {
     seat.address = reader.Text();
     seat.name = reader.Text();
     seat.step = reader.Number<std::uint64_t>();
-    seat.checksum = reader.Number<std::uint64_t>();
+    seat.tier = reader.Number<std::uint64_t>();
   }
   return seats;
 }

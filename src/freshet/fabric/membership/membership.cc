@@ -1,5 +1,6 @@
 #include "fabric/membership/membership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -21,9 +22,9 @@ Membership::Membership(Options options, Seat self, Roster first, Duration now)
 
 Membership::Effects Membership::Take() { return std::exchange(effects_, {}); }
 
-void Membership::SetHave(std::uint64_t step, std::uint64_t checksum) {
+void Membership::SetHave(std::uint64_t step, std::uint64_t tier) {
   self_.step = step;
-  self_.checksum = checksum;
+  self_.tier = tier;
 }
 
 MemberId Membership::Leader() const {
@@ -158,6 +159,8 @@ Roster Membership::Choose() const {
     if (promise != proposal_->promises.end() && !leaving_.contains(seat.id))
       value.seats.push_back(promise->second.seats.at(0));
   }
+  std::stable_sort(value.seats.begin(), value.seats.end(),
+                   [](const Seat& a, const Seat& b) { return a.tier < b.tier; });
   const bool admits =
       admits_ == Admits::kAll || (admits_ == Admits::kWhenTooFew && value.seats.size() < options_.least);
   for (const auto& [id, seat] : joiners_)

@@ -44,10 +44,10 @@ class Membership {
   void OnSuspect(MemberId id, Duration now);  // it is silent, or its connection has ended
   void OnProof(const Proof& proof, Duration now);
   void OnJoin(const Seat& seat, Duration now);
-  void OnLeave(MemberId id, Duration now);                   // it is to be left out of the next generation
-  void OnWanted(Duration now);                               // there shall be one, though nobody may be missing
-  void OnTime(Duration now);                                 // at wake() or later
-  void SetHave(std::uint64_t step, std::uint64_t checksum);  // what this member has finished
+  void OnLeave(MemberId id, Duration now);               // it is to be left out of the next generation
+  void OnWanted(Duration now);                           // there shall be one, though nobody may be missing
+  void OnTime(Duration now);                             // at wake() or later
+  void SetHave(std::uint64_t step, std::uint64_t tier);  // what this member has finished, and where it stands
   // Whether it proposes those who want in. Until it is said once it always does, then only for the next generation.
   enum class Admits { kNobody, kWhenTooFew, kAll };
   void SetAdmits(Admits admits) {

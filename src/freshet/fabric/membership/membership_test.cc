@@ -33,8 +33,7 @@ class Town {
  public:
   Town(std::uint64_t seed, int members) : random_(seed, "town") {
     Roster first{.generation = 1, .seats = {}};
-    for (int i = 0; i < members; ++i)
-      first.seats.push_back({.id = next_id_++, .address = {}, .step = 0, .checksum = 0});
+    for (int i = 0; i < members; ++i) first.seats.push_back({.id = next_id_++, .address = {}, .step = 0});
     decided_[1] = first;
     for (const Seat& seat : first.seats) Add(seat, first);
   }
@@ -117,7 +116,7 @@ class Town {
   MemberId Join() {
     const MemberId id = next_id_++;
     Note(Str(id, " wants in"));
-    Add({.id = id, .address = {}, .step = 0, .checksum = 0}, {});
+    Add({.id = id, .address = {}, .step = 0}, {});
     for (const auto& [other, person] : people_)
       if (other != id) people_.at(id).membership->OnContact(other, now_);
     After(id);
@@ -327,13 +326,25 @@ TEST(Membership, WhoWantsInIsTakenAlongAndGetsTheLastRank) {
 
 TEST(Membership, WhatMembersHaveIsKnownToAll) {
   Town town(7, 3);
-  for (auto& [id, person] : town.people()) person.membership->SetHave(100 + id, 7);
+  for (auto& [id, person] : town.people()) person.membership->SetHave(100 + id, 0);
   town.At(1s, [&] { town.Crash(1, true); });
   town.Run(2s);
   const Ending ending = EndingOf(town);
   ASSERT_EQ(ending.newest.seats.size(), 2u);
   EXPECT_EQ(ending.newest.seats[0].step, 102u);
   EXPECT_EQ(ending.newest.seats[1].step, 103u);
+}
+
+TEST(Membership, WhoIsOfALaterTierComesBehindTheOthersButBeforeWhoIsLetIn) {
+  Town town(8, 4);
+  for (auto& [id, person] : town.people()) person.membership->SetHave(1, id == 2 ? 1 : 0);
+  town.At(1s, [&] { town.Join(); });
+  town.At(1s, [&] { town.Crash(1, true); });
+  town.Run(3s);
+  const Ending ending = EndingOf(town);
+  std::vector<MemberId> order;
+  for (const Seat& seat : ending.newest.seats) order.push_back(seat.id);
+  EXPECT_EQ(order, (std::vector<MemberId>{3, 4, 2, 5})) << town.trace();
 }
 
 // It is not forgotten that one of them ended, though it was none yet when that was proved.

@@ -14,10 +14,10 @@ using MemberId = std::uint64_t;
 // A member as the others know it, and what it has.
 struct Seat {
   MemberId id = 0;
-  std::string address = {};    // where it can be reached
-  std::string name = {};       // what people call it: "rank 3 on b"
-  std::uint64_t step = 0;      // the last one it has finished
-  std::uint64_t checksum = 0;  // of what it then had
+  std::string address = {};  // where it can be reached
+  std::string name = {};     // what people call it: "rank 3 on b"
+  std::uint64_t step = 0;    // the last one it has finished
+  std::uint64_t tier = 0;    // members of a lower one come first in the next roster
   bool operator==(const Seat&) const = default;
 };
 

@@ -157,7 +157,7 @@ TEST_F(TcpPostTest, CarriesAGroupThatOutlivesAMember) {
     TcpPost::Options options = Mine();
     options.job = job;
     posts.push_back(Open(options));
-    first.seats.push_back({.id = i + 1, .address = posts[i]->address(), .step = 0, .checksum = 0});
+    first.seats.push_back({.id = i + 1, .address = posts[i]->address(), .step = 0});
   }
   std::vector<int> steps(kMembers, 0);
   std::vector<std::size_t> sizes(kMembers, 0);

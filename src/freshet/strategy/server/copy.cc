@@ -22,6 +22,7 @@ Copy::Copy(const Options& options, const model::Model& model, optimize::Paramete
       versions_(servers(), 0),
       stamps_(parameters.blocks()),
       dense_stamps_(servers(), 0),
+      complete_(parameters.blocks()),
       stretches_(servers()),
       touched_(parameters.blocks()),
       sorted_(servers()),
@@ -61,6 +62,12 @@ std::uint64_t Copy::StampOf(std::size_t b, std::uint32_t row) const {
   return std::max<std::uint64_t>(row < stamps_[b].size() ? stamps_[b][row] : 0, settled_);
 }
 
+bool Copy::MayRead(std::uint64_t clock) {
+  if (!Bounded()) return true;
+  std::erase_if(old_, [&](const auto& row) { return NewEnough(CompleteOf(row.first, row.second), clock); });
+  return old_.empty();
+}
+
 Copy::Letters Copy::Ask(const data::Batch& rows, std::uint64_t clock) {
   return Dense() ? AskDense(clock) : AskRows(rows, clock);
 }
@@ -82,9 +89,12 @@ Copy::Letters Copy::AskRows(const data::Batch& rows, std::uint64_t clock) {
   for (optimize::RowSet& set : touched_) set.Clear();
   model_.Touch(parameters_, rows, touched_);
   std::vector<Lists> wanted(servers(), Lists(parameters_.blocks()));
+  old_.clear();
   for (std::size_t b = 0; b < touched_.size(); ++b)
-    for (const std::uint32_t row : touched_[b].rows())
+    for (const std::uint32_t row : touched_[b].rows()) {
       if (!Fresh(StampOf(b, row), clock)) wanted[ServerOf(b, row)][b].push_back(row);
+      if (Bounded() && !NewEnough(CompleteOf(b, row), clock)) old_.emplace_back(b, row);
+    }
   Letters letters(servers());
   for (std::size_t s = 0; s < servers(); ++s) {
     PullHead head{.needs = Needs(clock), .request = requests_ + 1};
@@ -193,9 +203,11 @@ Result<AnswerHead> Copy::Take(int server, std::span<const std::byte> letter) {
     const float* from = TRY(reader.Numbers<float>(rows.size() * width)).data();
     effort_.rows += rows.size() * (width + 1) * sizeof(float);
     if (stamps_[b].size() < parameters_.rows(b)) stamps_[b].resize(parameters_.rows(b), 0);
+    if (Bounded() && complete_[b].size() < parameters_.rows(b)) complete_[b].resize(parameters_.rows(b), 0);
     for (const std::uint32_t row : rows) {
       Put({from, width}, parameters_.Row(b, row), had);
       stamps_[b][row] = static_cast<std::uint32_t>(stamp);
+      if (Bounded()) complete_[b][row] = static_cast<std::uint32_t>(head.clock + 1);
       from += width;
     }
   }

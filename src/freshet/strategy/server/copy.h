@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace freshet::strategy::server {
 //
 // Who reads ahead does not wait for answers: it goes on with what it has, and learns from its own gradients meanwhile
 // (Learn). A row that is answered then becomes what the server has, moved by what this worker has moved it since it asked:
-// what it had pushed before is in the answer.
+// what it had pushed before is in the answer. Where the synchrony has a bound, it may read no row that is older (MayRead);
+// there, who asks for all there is does not read ahead.
 //
 // Threads: one. Ownership: borrows model, parameters and codec, which outlive it. Failure: kCorrupt for an answer that is
 // none.
@@ -47,6 +49,9 @@ class Copy {
   // An answer, to whatever it answers.
   Result<AnswerHead> Take(int server, std::span<const std::byte> letter);
   std::size_t outstanding() const { return asked_.size(); }  // questions
+  // Ahead: are the rows that were wanted the last time as new as they have to be at this clock? When they are not though all
+  // is answered, they are to be asked for again.
+  bool MayRead(std::uint64_t clock);
   // At which clock what is not answered yet was first asked; `clock` when all is.
   std::uint64_t AskedAt(std::uint64_t clock) const { return asked_.empty() ? clock : asked_.begin()->second.clock; }
   Effort TakeEffort() { return std::exchange(effort_, {}); }  // since the last call
@@ -94,6 +99,14 @@ class Copy {
   bool Fresh(std::uint64_t stamp, std::uint64_t clock) const;
   std::uint64_t Needs(std::uint64_t clock) const;  // which clock must be complete to be read at this one
   std::uint64_t StampOf(std::size_t b, std::uint32_t row) const;
+  // Of who reads ahead within a bound, and not all there is.
+  bool Bounded() const { return options_.ahead && options_.synchrony.bounded(); }
+  bool NewEnough(std::uint64_t complete, std::uint64_t clock) const {
+    return std::max(complete, settled_) > options_.synchrony.Needs(clock);
+  }
+  std::uint64_t CompleteOf(std::size_t b, std::uint32_t row) const {
+    return row < complete_[b].size() ? complete_[b][row] : 0;
+  }
   void FindStretches();
   void Remember(Question& question);
   // Takes what a server has of so many floats.
@@ -143,8 +156,11 @@ class Copy {
   std::vector<std::uint64_t> versions_;             // by server, of its last answer
   std::vector<std::vector<std::uint32_t>> stamps_;  // by block and row: how new; 0: as all settled
   std::vector<std::uint64_t> dense_stamps_;         // by server
-  std::uint64_t settled_ = 1;                       // the stamp of all that has none; 0: such rows are not here
-  std::vector<std::vector<Parcel>> stretches_;      // by server, of dense blocks
+  // Bounded: likewise, one more than the clock that was complete when the server answered.
+  std::vector<std::vector<std::uint32_t>> complete_;
+  std::vector<std::pair<std::size_t, std::uint32_t>> old_;  // bounded: rows that are wanted and not new enough
+  std::uint64_t settled_ = 1;                               // the stamp of all that has none; 0: such rows are not here
+  std::vector<std::vector<Parcel>> stretches_;              // by server, of dense blocks
   optimize::RowSets touched_;
   std::vector<std::vector<std::uint32_t>> sorted_;  // by server
   Effort effort_;

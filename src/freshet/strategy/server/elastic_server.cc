@@ -11,13 +11,15 @@ namespace freshet::strategy::server {
 
 // Numbers, so that it can travel as they are.
 struct ElasticServer::Beside {
+  enum Role : std::uint64_t { kNone, kWorks, kServesAlone };
+  Role role = kNone;
   std::uint64_t first_step = 0;
   Synchrony synchrony;                                          // since it last met the others
   std::vector<std::pair<std::uint64_t, std::uint64_t>> shards;  // that it has, and letters they have taken in
 
   std::vector<std::uint64_t> Encode() const {
     const auto now = synchrony.Numbers();
-    std::vector<std::uint64_t> out = {first_step, now[0], now[1], now[2]};
+    std::vector<std::uint64_t> out = {role, first_step, now[0], now[1], now[2]};
     for (const auto& [shard, letters] : shards) {
       out.push_back(shard);
       out.push_back(letters);
@@ -25,9 +27,12 @@ struct ElasticServer::Beside {
     return out;
   }
   static Result<Beside> Decode(std::span<const std::uint64_t> in) {
-    constexpr std::size_t kHead = 4;
-    if (in.size() < kHead || (in.size() - kHead) % 2 != 0) return Damaged();
-    Beside beside{.first_step = in[0], .synchrony = TRY(Synchrony::Of(in.subspan(1, 3))), .shards = {}};
+    constexpr std::size_t kHead = 5;
+    if (in.size() < kHead || (in.size() - kHead) % 2 != 0 || in[0] > kServesAlone) return Damaged();
+    Beside beside{.role = static_cast<Role>(in[0]),
+                  .first_step = in[1],
+                  .synchrony = TRY(Synchrony::Of(in.subspan(2, 3))),
+                  .shards = {}};
     for (std::size_t i = kHead; i < in.size(); i += 2) beside.shards.emplace_back(in[i], in[i + 1]);
     return beside;
   }
@@ -41,9 +46,6 @@ struct ElasticServer::Beside {
 Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions options, fabric::ElasticGroup& group,
                                                            const Learner& learner) {
   const Synchrony synchrony = TRY(Synchrony::Parse(options.strategy.synchrony));
-  if (options.strategy.servers > 0)
-    return Error{Code::kInvalid, Str(Option("servers"), " ", options.strategy.servers, " does not go with ",
-                                     Option("elastic"), ", where each worker is a server, too; leave it out")};
   if (options.strategy.backup > 0)
     return Error{Code::kInvalid,
                  Str(Option("backup"), " ", options.strategy.backup, " does not go with ", Option("strategy"),
@@ -71,6 +73,9 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
   TRY(Server::Check(made->options_.strategy, made->World()));
   made->Met();
   made->first_step_ = learner.optimizer.step();
+  for (int rank = 0; rank < made->size(); ++rank)
+    made->serve_alone_.push_back(rank >= made->size() - made->options_.strategy.servers);
+  made->serves_alone_ = made->serve_alone_[static_cast<std::size_t>(made->rank())];
   TRY(made->NewWork(made->rank(), made->size(), 0));
   TRY(made->MakeInner());
   return made;
@@ -78,10 +83,11 @@ Result<std::unique_ptr<ElasticServer>> ElasticServer::Make(ElasticOptions option
 
 Result<void> ElasticServer::NewWork(int rank, int size, std::uint64_t clock) {
   auto gradient = estate_ == nullptr ? TRY(learner_.model.NewGradient(learner_.memory)) : std::move(estate_->gradient);
+  CHECK(serve_alone_.size() == static_cast<std::size_t>(size));
   estate_ = nullptr;
   gradient.Clear();
-  estate_ = std::make_unique<Estate>(options_.strategy, learner_, synchrony_, std::move(gradient), codec_.get(), rank,
-                                     size, true);
+  estate_ = std::make_unique<Estate>(options_.strategy, learner_, synchrony_, std::move(gradient), codec_.get(),
+                                     RolesNow(), rank, true);
   estate_->first_step = first_step_;
   estate_->MeetAt(clock);
   return {};
@@ -100,7 +106,12 @@ void ElasticServer::AllMet() {
 }
 
 void ElasticServer::Tell(Report& mine) const {
-  Beside beside{.first_step = first_step_, .synchrony = synchrony_, .shards = {}};
+  Beside beside{.role = !serves_alone_   ? Beside::kNone
+                        : *serves_alone_ ? Beside::kServesAlone
+                                         : Beside::kWorks,
+                .first_step = first_step_,
+                .synchrony = synchrony_,
+                .shards = {}};
   if (estate_ != nullptr) {
     for (const auto& [worker, share] : estate_->shares) mine.shares.push_back(static_cast<std::uint64_t>(worker));
     for (const auto& [shard, holding] : estate_->holdings)
@@ -112,18 +123,51 @@ void ElasticServer::Tell(Report& mine) const {
 Result<void> ElasticServer::Hear(const std::vector<Report>& reports) {
   std::uint64_t met = 0;
   for (const Report& each : reports) met = std::max(met, each.met);
-  for (const Report& each : reports) {
-    const Beside beside = TRY(Beside::Decode(each.own));
-    first_step_ = std::max(first_step_, beside.first_step);
-    if (met_ == 0 && each.met == met) synchrony_ = beside.synchrony;
+  const Besides besides = TRY(Beside::DecodeAll(reports));
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    first_step_ = std::max(first_step_, besides[r].first_step);
+    if (met_ == 0 && reports[r].met == met) synchrony_ = besides[r].synchrony;
   }
+  return HearRoles(besides);
+}
+
+Result<void> ElasticServer::HearRoles(const Besides& besides) {
+  const auto with = [&](Beside::Role role) {
+    return std::count_if(besides.begin(), besides.end(), [&](const Beside& each) { return each.role == role; });
+  };
+  if (with(Beside::kWorks) == 0)
+    return hopeless_.emplace(
+        Error{Code::kPeerLost, "all who read rows are lost at once; the last checkpoint has everything"});
+  auto missing = options_.strategy.servers - with(Beside::kServesAlone);
+  serve_alone_.clear();
+  for (const Beside& each : besides)
+    serve_alone_.push_back(each.role == Beside::kServesAlone || (each.role == Beside::kNone && missing-- > 0));
+  serves_alone_ = serve_alone_[static_cast<std::size_t>(collectives_->fabric().rank())];
   return {};
+}
+
+Estate::Roles ElasticServer::RolesNow() const {
+  Estate::Roles roles;
+  for (std::size_t rank = 0; rank < serve_alone_.size(); ++rank)
+    (serve_alone_[rank] ? roles.serving : roles.working).push_back(static_cast<int>(rank));
+  if (roles.serving.empty()) roles.serving = roles.working;
+  return roles;
+}
+
+void ElasticServer::ForgetWork() {
+  estate_ = nullptr;
+  serves_alone_.reset();
 }
 
 // What every shard's next host is, and who stands for whom, follows from what all have: everybody comes to the same.
 Result<void> ElasticServer::TakeOver(const std::vector<Report>& reports) {
   const auto members = static_cast<int>(reports.size());
   const Besides besides = TRY(Beside::DecodeAll(reports));
+  const Estate::Roles roles = RolesNow();
+  const auto serves = [&](int rank) {
+    return std::find(roles.serving.begin(), roles.serving.end(), rank) != roles.serving.end();
+  };
+  if (static_cast<int>(roles.serving.size()) != estate_->shards) share_out_wanted_ = true;
   TRY(estate_->MakeShards(options_.strategy, learner_, synchrony_));
   chains_.assign(static_cast<std::size_t>(estate_->shards), {});
   for (int shard = 0; shard < estate_->shards; ++shard) {
@@ -136,13 +180,12 @@ Result<void> ElasticServer::TakeOver(const std::vector<Report>& reports) {
           Error{Code::kPeerLost, Str("a part of the parameters is lost with all who had it: ", Option("replicas"), " ",
                                      options_.strategy.replicas, " survives the loss of ",
                                      options_.strategy.replicas - 1, " at a time; the last checkpoint has it")});
-    std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::vector<int>& chain = chains_[static_cast<std::size_t>(shard)];
+    std::stable_sort(holders.begin(), holders.end(), [&](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : serves(a.second) && !serves(b.second);
+    });
+    std::vector<int> chain;
     for (const auto& [letters, rank] : holders) chain.push_back(rank);
-    for (int i = 1; i < members; ++i)
-      if (const int next = (chain.front() + i) % members; std::find(chain.begin(), chain.end(), next) == chain.end())
-        chain.push_back(next);
-    chain.resize(static_cast<std::size_t>(std::min(options_.strategy.replicas, members)));
+    chains_[static_cast<std::size_t>(shard)] = roles.Chain(std::move(chain), options_.strategy.replicas);
   }
   TRY(CopyShards(besides));
   const auto applied = TRY(GatherApplied());
@@ -218,8 +261,9 @@ Result<std::vector<std::vector<std::uint64_t>>> ElasticServer::GatherApplied() {
 void ElasticServer::ShareOut(const std::vector<Report>& reports,
                              const std::vector<std::vector<std::uint64_t>>& applied) {
   const int rank = collectives_->fabric().rank();
-  std::vector<std::size_t> has;
-  for (const Report& each : reports) has.push_back(each.shares.size());
+  std::vector<std::size_t> has;  // of those who pass the rows; others could not do it
+  for (std::size_t r = 0; r < reports.size(); ++r)
+    has.push_back(reports[r].met == 0 || serve_alone_[r] ? ~std::size_t{0} : reports[r].shares.size());
   for (int worker = 0; worker < estate_->workers; ++worker) {
     int at = -1;
     for (std::size_t r = 0; r < reports.size(); ++r)
@@ -247,6 +291,9 @@ void ElasticServer::ShareOut(const std::vector<Report>& reports,
 // Steps of the optimizer are counted when all meet.
 void ElasticServer::Describe(GroupChange& change) {
   ElasticPace::Describe(change);
+  const int servers = options_.strategy.servers;
+  if (const auto left = std::count(serve_alone_.begin(), serve_alone_.end(), true); left < servers)
+    change.note = left > 0 ? Str(left, " of ", servers, " servers") : "workers serve, too";
   if (estate_ != nullptr) change.step += estate_->pieces;
 }
 

@@ -23,8 +23,17 @@ namespace freshet::strategy::server {
 //
 // Threads: one, but for the shards, which are the server's to guard.
 struct Estate : Passage {
+  // Who works and who serves, by ranks; all do both, or each one of them.
+  struct Roles {
+    std::vector<int> working, serving;
+    // The last `servers` serve, the first ones work; all do both where that is 0.
+    static Roles Of(int servers, int size);
+    // Those who have something, the first of whom answers for it, and who is to have it, too: others who serve, in turn from
+    // the first, and workers where they do not suffice.
+    std::vector<int> Chain(std::vector<int> holders, int replicas) const;
+  };
   Estate(const StrategyOptions& options, const Learner& learner, const Synchrony& synchrony,
-         optimize::Gradient own_gradient, fabric::Codec* codec, int own_rank, int size, bool keeps,
+         optimize::Gradient own_gradient, fabric::Codec* codec, const Roles& roles, int own_rank, bool keeps,
          std::unique_ptr<NearRows> near = nullptr);
   Estate(const Estate&) = delete;
   Estate& operator=(const Estate&) = delete;
@@ -56,9 +65,10 @@ struct Estate : Passage {
   void Forget(std::size_t shard, std::uint64_t complete);
 
   const bool keeps;
-  const int number;            // of this member, as a worker
-  const int workers, shards;   // the last ranks serve, the first ones work; all do both where nothing was said
-  std::vector<int> worker_at;  // rank, by worker
+  const int rank;  // of this member, when all met
+  const int workers, shards;
+  const int number;                      // of this member, as a worker; as many as there are: it is none
+  std::vector<int> worker_at;            // rank, by worker
   std::vector<std::vector<int>> chains;  // ranks, by shard; the first one answers
 
   const std::unique_ptr<NearRows> near;  // what a worker has of a large model; null: there is room for all of it
@@ -74,6 +84,7 @@ struct Estate : Passage {
 
  private:
   bool MayRunAhead(const Learner& learner) const;
+  bool RunsAhead(const Synchrony& synchrony, bool may) const;
 
   const bool may_run_ahead_;
   std::vector<std::uint64_t> complete_;  // by shard

@@ -42,7 +42,8 @@ Result<std::unique_ptr<Server>> Server::MakeBy(const StrategyOptions& options, c
                      ": what it holds back would be lost with a push that came late; use fp16 or bf16")};
   auto near = options.large ? TRY(NearRows::Make(world.model, world.memory)) : nullptr;
   auto estate = std::make_unique<Estate>(options, world.learner(), synchrony, std::move(gradient), codec.get(),
-                                         fabric.rank(), fabric.size(), false, std::move(near));
+                                         Estate::Roles::Of(options.servers, fabric.size()), fabric.rank(), false,
+                                         std::move(near));
   estate->first_step = world.optimizer.step();
   auto server = maker(synchrony, *estate);
   server->own_codec_ = std::move(codec);
@@ -268,10 +269,9 @@ Result<Server::Made> Server::Compute(int worker, const data::Batch& piece, const
   observes_ = model.observes(Here(), world_.optimizer);
   made.digest = DigestOf(RowsOf(piece, mine));
   const data::Batch shown = TRY(Near(mine));
-  if (estate_.ahead || !Dense() || copy.outstanding() == 0)
-    TRY(SendAll(Bundle(estate_.number, {copy.Ask(RowsOf(piece, shown), share.clock)})));
-  TRY(estate_.ahead ? TakeAnswers([&] { return copy.AskedAt(share.clock) + StepsAhead() > share.clock; })
-                    : AwaitAnswers());
+  const auto ask = [&] { return SendAll(Bundle(estate_.number, {copy.Ask(RowsOf(piece, shown), share.clock)})); };
+  if (estate_.ahead || !Dense() || copy.outstanding() == 0) TRY(ask());
+  TRY(estate_.ahead ? AwaitWhatMayBeRead(share.clock, ask) : AwaitAnswers());
   TRY(At("step.agreed"));
   const auto asked = world_.clock.Now();
   if (own && model.observes(Here(), world_.optimizer) == model::Model::Observes::kRows)
@@ -304,18 +304,19 @@ Result<void> Server::Push(int worker, const PushHead& head, const Made& made) {
       tickets_coming_ += tickets_wanted_ - known;
     }
   }
+  // Before anything is asked for of which this is a part.
+  const auto written = world_.clock.Now();
+  if (estate_.ahead && made.weight > 0) LearnAhead(made.weight);
+  const auto learned = world_.clock.Now();
   // What does not depend on the next rows is asked for at once, and comes while they are read.
   if (Dense() && worker == estate_.number) told_now.push_back(copy.Ask({}, share.clock));
   if (estate_.keeps) told_now.push_back(AskAboutKept(share));
   TRY(SendAll(Bundle(worker, std::move(told_now))));
   TRY(letters().AwaitTaken(kMostOnTheirWay * static_cast<std::size_t>(estate_.shards)));
   TRY(At("step.exchanged"));
-  const auto told = world_.clock.Now();
-  if (estate_.ahead && made.weight > 0) LearnAhead(made.weight);
-  const auto learned = world_.clock.Now();
   if (estate_.ahead && ticketed_) TRY(AwaitTicket());
-  times_.exchange += base::Seconds(told - computed) + base::Seconds(world_.clock.Now() - learned);
-  times_.apply += base::Seconds(learned - told);
+  times_.exchange += base::Seconds(written - computed) + base::Seconds(world_.clock.Now() - learned);
+  times_.apply += base::Seconds(learned - written);
   return {};
 }
 
@@ -361,6 +362,18 @@ std::uint64_t Server::StepsAhead() const {
   const double step = (times_.read + times_.compute + times_.apply) / static_cast<double>(times_.steps + 1);
   const double steps = step > 0 ? std::ceil(base::Seconds(fastest_.value_or(base::Clock::Duration{})) / step) : 1;
   return static_cast<std::uint64_t>(std::clamp(steps, 1.0, static_cast<double>(kMostAhead)));
+}
+
+// A question that came in time for an earlier clock may be answered with what is too old for this one.
+Result<void> Server::AwaitWhatMayBeRead(std::uint64_t clock, const std::function<Result<void>()>& ask) {
+  Copy& copy = estate_.copy;
+  const auto enough = [&] { return copy.MayRead(clock) && copy.AskedAt(clock) + StepsAhead() > clock; };
+  TRY(TakeAnswers(enough));
+  while (!copy.MayRead(clock)) {
+    TRY(ask());
+    TRY(TakeAnswers(enough));
+  }
+  return {};
 }
 
 // By oneself, until servers have answered.

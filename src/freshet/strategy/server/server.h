@@ -25,8 +25,9 @@ namespace freshet::strategy::server {
 //
 // Where it takes longer than a step until the next one is known, who reads ahead asks for twice as many.
 //
-// Approximate workers read ahead (Copy): a step does not wait for an answer that is on its way. It waits for one that takes
-// more steps than the fastest did: then it is the servers that have much to do, and to run on would only make them stale.
+// Approximate workers read ahead (Copy), and stale ones of models of which a step needs some rows: it does not wait for an
+// answer that is on its way, as long as what it has may be read. It waits for one that takes more steps than the fastest did: then it is the servers that have much to do,
+// and to run on would only make them stale.
 //
 // Where losses are survived (Estate::keeps) a shard is with a chain of members (van Renesse and Schneider, "Chain Replication
 // for Supporting High Throughput and Availability"): the first takes letters in and hands them on, and its answers leave
@@ -140,10 +141,10 @@ class Server : public OwnPace {
     Shard::Answer answer;
   };
   struct Agreement {
-    bool anybody = false;  // has begun since all met
-    std::uint64_t clock = 0, step = 0;
-    std::vector<bool> dry;            // by rank
-    std::vector<std::uint64_t> rows;  // by block
+    bool anybody = false;                           // has begun since all met
+    std::uint64_t clock = 0, step = 0, passed = 0;  // passed: pieces of the rows, counted as clocks
+    std::vector<bool> dry;                          // by rank
+    std::vector<std::uint64_t> rows;                // by block
   };
 
   int HostOf(int shard) const { return estate_.chains[static_cast<std::size_t>(shard)].front(); }
@@ -185,6 +186,7 @@ class Server : public OwnPace {
   Result<void> AwaitAnswer(std::size_t i);
 
   std::uint64_t StepsAhead() const;
+  Result<void> AwaitWhatMayBeRead(std::uint64_t clock, const std::function<Result<void>()>& ask);
   void LearnAhead(double weight);
   Result<void> AwaitTicket();
   void Spend(const Effort& effort);
@@ -192,7 +194,7 @@ class Server : public OwnPace {
   // Where it was ordered: all meet, and go on in another synchrony.
   Result<void> Change();
   bool Ticketed() const;
-  void CheckLedger() const;
+  void CheckLedger(std::uint64_t passed) const;
   Result<Agreement> Agree();
   Result<void> ShareAll(const Agreement& agreed);
   void KeepOwn(std::size_t b, bool state);

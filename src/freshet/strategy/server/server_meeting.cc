@@ -19,7 +19,7 @@ Result<void> Server::Settle() {
   TRY(Rest());
   TRY(Barrier());
   if (size() > 1) TRY(letters().CloseTogether());
-  CheckLedger();
+  CheckLedger(agreed.passed);
   agreed = TRY(Agree());  // on what was pushed at the end
   TRY(ShareAll(agreed));
   // What a codec loses depends on what travels together: then all stays where it is, so that a run that is stopped goes on
@@ -45,17 +45,18 @@ Result<void> Server::Settle() {
 
 // Where losses are survived all stand at the same row now: every shard has every worker's update of every piece before it,
 // each once, since a shard takes a worker's updates in order and none twice.
-void Server::CheckLedger() const {
+void Server::CheckLedger(std::uint64_t passed) const {
   if (!estate_.keeps) return;
+  CHECK(!has_rows() || estate_.clock() == passed);
   const base::Lock lock(mutex_);
   for (const auto& [shard, holding] : estate_.holdings)
-    for (const std::uint64_t applied : holding.shard->Applied()) CHECK(applied >= estate_.clock() || !Answers(shard));
+    for (const std::uint64_t applied : holding.shard->Applied()) CHECK(applied >= passed || !Answers(shard));
 }
 
 Result<Server::Agreement> Server::Agree() {
   // A worker that reads ahead makes steps of its own, which are not those of the model.
   const std::uint64_t step = began_ ? step_ : world_.optimizer.step();
-  std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, furthest(), step, dry() ? 1u : 0u};
+  std::vector<std::uint64_t> mine = {began_ ? 1u : 0u, furthest(), step, dry() ? 1u : 0u, estate_.clock()};
   const std::size_t first = mine.size();
   {
     const base::Lock lock(mutex_);
@@ -77,6 +78,7 @@ Result<Server::Agreement> Server::Agree() {
     agreed.clock = std::max(agreed.clock, told[1]);
     agreed.step = std::max(agreed.step, told[2]);
     agreed.dry.push_back(told[3] != 0);
+    agreed.passed = std::max(agreed.passed, told[4]);
     for (std::size_t b = 0; b < agreed.rows.size(); ++b) agreed.rows[b] = std::max(agreed.rows[b], told[first + b]);
   }
   return agreed;

@@ -98,6 +98,7 @@ class Town {
                             .value());
       models_.push_back(std::move(start.model));  // which a shard borrows
     }
+    ahead_ = synchrony_.kind == Synchrony::Kind::kStale && random_.Below(2) == 0;
     for (int w = 0; w < workers; ++w) workers_.push_back(std::make_unique<Worker>(*this));
     to_server_.resize(static_cast<std::size_t>(workers * servers));
     to_worker_.resize(to_server_.size());
@@ -112,8 +113,10 @@ class Town {
         Worker& worker = *workers_[w];
         if (worker.updates == updates && !worker.away) may.emplace_back([&, w] { GoAway(w); });
         if (worker.updates < updates && !worker.asked) may.emplace_back([&, w] { Ask(w); });
-        if (worker.updates < updates && worker.asked && worker.copy.outstanding() == 0)
-          may.emplace_back([&, w] { Work(w); });
+        if (worker.updates == updates || !worker.asked) continue;
+        const bool answered = worker.copy.outstanding() == 0, new_enough = worker.copy.MayRead(worker.updates);
+        if (ahead_ ? new_enough : answered) may.emplace_back([&, w] { Work(w); });
+        if (ahead_ && answered && !new_enough) may.emplace_back([&, w] { AskAgain(w); });
       }
       for (std::size_t way = 0; way < to_server_.size(); ++way) {
         if (!to_server_[way].empty()) may.emplace_back([&, way] { Serve(way); });
@@ -138,6 +141,8 @@ class Town {
     return all;
   }
   std::uint64_t repeats() const { return repeats_; }
+  std::uint64_t read_ahead() const { return read_ahead_; }    // before all answers had come
+  std::uint64_t asked_again() const { return asked_again_; }  // for what was answered, and was too old then
 
  private:
   struct Worker {
@@ -145,7 +150,8 @@ class Town {
         : learner(town.task_),
           gradient(learner.model->NewGradient(town.memory_).value()),
           placement(BlocksOf(*learner.parameters), town.servers_),
-          copy({town.synchrony_}, *learner.model, *learner.parameters, 1, placement, gradient) {}
+          copy({.synchrony = town.synchrony_, .ahead = town.ahead_}, *learner.model, *learner.parameters, 1, placement,
+               gradient) {}
     static std::vector<optimize::Block> BlocksOf(const optimize::Parameters& parameters) {
       std::vector<optimize::Block> blocks;
       for (std::size_t b = 0; b < parameters.blocks(); ++b) blocks.push_back(parameters.block(b));
@@ -155,8 +161,10 @@ class Town {
     optimize::Gradient gradient;
     Placement placement;
     Copy copy;
+    model::Workspace workspace;
     std::uint64_t updates = 0;
     bool asked = false, away = false;
+    data::Batch row;
   };
 
   std::size_t Owner() { return static_cast<std::size_t>(workers_[0]->placement.ServerOf(1, 0)); }
@@ -174,12 +182,18 @@ class Town {
     Worker& worker = *workers_[w];
     worker.asked = true;
     const std::size_t row = random_.Below(task_.rows.size());
-    Send(w, worker.copy.Ask(task_.rows.batch().Slice(row, row + 1), worker.updates));
+    worker.row = task_.rows.batch().Slice(row, row + 1);
+    Send(w, worker.copy.Ask(worker.row, worker.updates));
+  }
+  void AskAgain(std::size_t w) {
+    ++asked_again_;
+    Send(w, workers_[w]->copy.Ask(workers_[w]->row, workers_[w]->updates));
   }
   // What it reads has what the synchrony promises of everybody's updates, and nothing that was not pushed.
   void Work(std::size_t w) {
     Worker& worker = *workers_[w];
     const std::uint64_t clock = worker.updates;
+    read_ahead_ += worker.copy.outstanding() > 0 ? 1 : 0;
     std::uint64_t least = 0, most = 0;
     for (const auto& each : workers_) {
       least += std::min(each->updates, synchrony_.Needs(clock));
@@ -193,6 +207,7 @@ class Town {
     worker.gradient.Clear();
     *worker.gradient.blocks[1].Touch(0) += 1;
     Send(w, worker.copy.Push({.clock = clock, .weight = 1}, {}));
+    if (ahead_) worker.copy.Learn(Scale(), *worker.learner.optimizer, worker.workspace);
     ++worker.updates;
     worker.asked = false;
   }
@@ -229,7 +244,8 @@ class Town {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::deque<std::vector<std::byte>>> to_server_, to_worker_;  // by worker and server
   base::Clock::Duration now_{0};
-  std::uint64_t repeats_ = 0;
+  bool ahead_ = false;  // workers do not wait for what is on its way
+  std::uint64_t repeats_ = 0, read_ahead_ = 0, asked_again_ = 0;
 };
 
 // What it asks for is on its way for a while, in which it learns by itself.
@@ -281,7 +297,7 @@ class Towns : public testing::TestWithParam<const char*> {};
 TEST_P(Towns, EveryPushIsAppliedOnceAndReadsAreAsNewAsPromised) {
   const char* const seeds = std::getenv("FRESHET_SEEDS");
   const int count = seeds == nullptr ? 200 : std::atoi(seeds);
-  std::uint64_t repeats = 0;
+  std::uint64_t repeats = 0, read_ahead = 0, asked_again = 0;
   for (int seed = 1; seed <= count; ++seed) {
     SCOPED_TRACE(seed);
     base::Random random(static_cast<std::uint64_t>(seed), "towns");
@@ -292,8 +308,14 @@ TEST_P(Towns, EveryPushIsAppliedOnceAndReadsAreAsNewAsPromised) {
     ASSERT_FALSE(HasFailure());
     EXPECT_NEAR(town.bias(), -static_cast<double>(updates), 1e-3);
     repeats += town.repeats();
+    read_ahead += town.read_ahead();
+    asked_again += town.asked_again();
   }
   EXPECT_GT(repeats, static_cast<std::uint64_t>(count));
+  if (Of(GetParam()).kind == Synchrony::Kind::kStale) {
+    EXPECT_GT(read_ahead, static_cast<std::uint64_t>(count));
+    EXPECT_GT(asked_again, static_cast<std::uint64_t>(count) / 40);
+  }
 }
 
 TEST(ApproximateTowns, ThatHoldBackNothingAreBarrierlessOnesOfTheSameSchedule) {
