@@ -63,10 +63,8 @@ Result<void> Pass::Forward(Lane& lane, const Action& action) {
   const std::size_t micro = action.micro, place = micro % lane.depth;
   TRY(WaitFor(lane.arriving[place], lane.sent_back[micro % lane.depth_before], action));
   const auto begun = clock_.Now();
-  const data::Batch rows = rows_.piece.Slice(FirstRow(micro), FirstRow(micro + 1));
-  const float* const input = rows_.input == nullptr ? nullptr : rows_.input + FirstRow(micro) * rows_.width;
-  lane.stage->Forward(micro, learned_.parameters, input, {rows_.seed, rows_.step, rows.samples});
-  MakeDeltas(lane, micro, rows, input);
+  lane.stage->Forward(micro, learned_.parameters, InputOf(micro), {rows_.seed, rows_.step, RowsOf(micro).samples});
+  MakeDeltas(lane, micro, true);
   told_("forward", action, begun);
   const auto& leaves = lane.stage->leaves();
   for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -79,15 +77,16 @@ Result<void> Pass::Forward(Lane& lane, const Action& action) {
   return {};
 }
 
-void Pass::MakeDeltas(Lane& lane, std::size_t micro, const data::Batch& rows, const float* input) {
+void Pass::MakeDeltas(Lane& lane, std::size_t micro, bool tell) {
+  const data::Batch rows = RowsOf(micro);
   for (const Stage::HeadOutput& output : lane.stage->Heads(micro)) {
     std::span<float> deltas = output.deltas;
     if (deltas.empty()) {  // nothing learns by this head
       unwanted_.resize(output.made.size());
       deltas = unwanted_;
     }
-    const double loss = learned_.head_loss.Of(output.head, rows, input, output.made, deltas);
-    if (output.head != 0) continue;
+    const double loss = learned_.head_loss.Of(output.head, rows, InputOf(micro), output.made, deltas);
+    if (output.head != 0 || !tell) continue;
     learned_.tidings.loss += loss;
     const std::size_t width = learned_.head_loss.scores();
     learned_.head_loss.CopyScores(
@@ -99,6 +98,8 @@ Result<void> Pass::Backward(Lane& lane, const Action& action) {
   const std::size_t micro = action.micro, place = micro % lane.depth;
   TRY(WaitFor(lane.coming_back[place], lane.sent_on[place], action));
   const auto begun = clock_.Now();
+  const model::network::Draw draw{rows_.seed, rows_.step, RowsOf(micro).samples};
+  if (lane.stage->Again(micro, learned_.parameters, InputOf(micro), draw)) MakeDeltas(lane, micro, false);
   lane.stage->Backward(micro, learned_.parameters, learned_.gradient);
   told_("backward", action, begun);
   const auto& enters = lane.stage->enters();

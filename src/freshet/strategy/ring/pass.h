@@ -57,7 +57,12 @@ class Pass {
   Result<void> Forward(Lane& lane, const Action& action);
   Result<void> Backward(Lane& lane, const Action& action);
   Result<void> WaitFor(Handles& arriving, Handles& left, const Action& action);
-  void MakeDeltas(Lane& lane, std::size_t micro, const data::Batch& rows, const float* input);
+  // Loss and deltas at the heads here; with `tell`, for the tidings, too.
+  void MakeDeltas(Lane& lane, std::size_t micro, bool tell);
+  data::Batch RowsOf(std::size_t micro) const { return rows_.piece.Slice(FirstRow(micro), FirstRow(micro + 1)); }
+  const float* InputOf(std::size_t micro) const {
+    return rows_.input == nullptr ? nullptr : rows_.input + FirstRow(micro) * rows_.width;
+  }
   std::size_t FirstRow(std::size_t micro) const { return rows_.piece.rows * micro / rows_.micros; }
   fabric::Tag PlaceOf(int edge, std::size_t tensor) const;
 

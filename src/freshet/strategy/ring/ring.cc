@@ -23,7 +23,11 @@ Result<void> Check(const StrategyOptions& options) {
 
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
   TRY(Check(options));
-  if (world.model.partials() != nullptr) return ring::MakeColumns(options, world);
+  if (world.model.partials() != nullptr) {
+    if (options.balance)
+      return Error{Code::kInvalid, Str(Option("balance"), " is for networks, whose layers move; leave it out")};
+    return ring::MakeColumns(options, world);
+  }
   const std::string& kind = world.model.config().kind;
   if (kind == "network") return ring::MakePipeline(options, world);
   return Error{Code::kInvalid, Str(Option("strategy"), " ring is for networks, linear models, fm and kmeans, not for ",
