@@ -77,6 +77,16 @@ TEST(RingInTime, StagesThatAreInterleavedDivideThat) {
   }
 }
 
+TEST(RingInTime, WithoutAFlushMembersAreHardlyIdle) {
+  Scenario scenario;
+  scenario.steps = 20;
+  for (const auto& [members, micro] : {std::pair(2, 4), {4, 8}, {8, 16}}) {
+    const auto outcome = Simulated(Even(24), members, "stash", static_cast<std::uint64_t>(micro), 0, scenario);
+    ASSERT_TRUE(outcome.ok()) << outcome.error().text;
+    EXPECT_LT(outcome.value().times.wait / outcome.value().times.total(), 0.02) << members << " members";
+  }
+}
+
 // What a member in the midst of the ring sends is the activations one way and their gradients the other, and some bytes
 // of tidings, however many there are.
 TEST(RingInTime, AMemberSendsAsMuchHoweverManyThereAre) {

@@ -62,7 +62,18 @@ Result<void> OwnLayers::Hold(const std::vector<LayerRange>& held) {
   }
   parameters_ = std::move(parameters);
   optimizer_ = std::move(optimizer);
+  kept_.reset();
   held_ = held;
+  return {};
+}
+
+Result<void> OwnLayers::Keep() {
+  if (!kept_) {
+    std::vector<optimize::Block> blocks;
+    for (std::size_t b = 0; b < parameters_->blocks(); ++b) blocks.push_back(parameters_->block(b));
+    kept_ = TRY(optimize::Parameters::Create(std::move(blocks), learner_.memory));
+  }
+  for (std::size_t b = 0; b < parameters_->blocks(); ++b) Copy({parameters_->Values(b)}, {kept_->Values(b)});
   return {};
 }
 

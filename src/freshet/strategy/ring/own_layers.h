@@ -23,6 +23,9 @@ class OwnLayers {
   optimize::Parameters& parameters() { return *parameters_; }
   optimize::Gradient& gradient() { return gradient_; }
   optimize::Optimizer& optimizer() { return *optimizer_; }
+  // The parameters as they were when they were last kept. Makes room for them the first time.
+  Result<void> Keep();
+  const optimize::Parameters& kept() const { return *kept_; }
 
   // Holds other layers from now on. What was held and still is stays as it is, the rest is zero. For a moment there is
   // memory for both.
@@ -47,7 +50,7 @@ class OwnLayers {
   Learner learner_;
   std::vector<std::size_t> first_block_;  // by layer, and behind the last
   std::vector<LayerRange> held_;
-  std::optional<optimize::Parameters> parameters_;
+  std::optional<optimize::Parameters> parameters_, kept_;
   optimize::Gradient gradient_;
   std::unique_ptr<optimize::Optimizer> optimizer_;
   bool behind_ = true, ahead_ = false;  // of the whole

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "model/network/network.h"
+#include "strategy/make_codec.h"
 #include "strategy/ring/laps.h"
 #include "strategy/ring/layer_moves.h"
+#include "strategy/ring/no_flush.h"
 #include "strategy/ring/own_layers.h"
 #include "strategy/ring/pass.h"
 #include "strategy/ring/plan.h"
@@ -24,7 +26,7 @@ double WeightOf(const data::Batch& rows) {
 
 class Pipeline final : public Synchronous {
  public:
-  Pipeline(const StrategyOptions& options, const World& world, Plan plan, OwnLayers own)
+  Pipeline(const StrategyOptions& options, const World& world, Plan plan, OwnLayers own, Packing packing)
       : Synchronous(options, world),
         fabric_(world.collectives.fabric()),
         graph_(*model::network::GraphOf(world.model)),
@@ -32,9 +34,21 @@ class Pipeline final : public Synchronous {
         head_loss_(graph_, plan_.facts, world.model.loss()),
         laps_(rank(), size()),
         own_(std::move(own)),
+        packing_(std::move(packing)),
         moves_(rank(), size(), world.clock) {
     workspace_.threads = options.threads;
     KeepForSaving();
+    if (plan_.order != Order::kStash) return;
+    no_flush_.emplace(NoFlush::World{fabric_, plan_.stages, own_, head_loss_, packing_, world.clock, plan_.micro_rows,
+                                     [this](const char* what, const Action& action, base::Clock::Duration begin) {
+                                       Told(what, action, begin);
+                                     }},
+                      [this](double weight, double progress) -> Result<void> {
+                        own_.optimizer().SetProgress(progress);
+                        ApplyGradient(weight);
+                        own_.gradient().Clear();
+                        return At("step.computed");
+                      });
   }
 
   bool interchangeable() const override { return true; }  // once all have all parts, nobody remembers anything else
@@ -59,7 +73,14 @@ class Pipeline final : public Synchronous {
     return std::optional<double>(loss);
   }
 
+  // Where updates follow one another without a flush only the member that has the answer knows scores in time.
+  data::Batch Share(const data::Batch& piece) const override {
+    if (!no_flush_) return Synchronous::Share(piece);
+    return HoldsHead(0) ? piece : piece.Slice(0, 0);
+  }
+
   Result<void> Settle() override {
+    if (no_flush_) TRY(no_flush_->Drain());
     if (!own_.newer()) return {};
     const auto begun = world_.clock.Now();
     const std::uint64_t sent = fabric_.bytes_sent(), shared = fabric_.bytes_shared();
@@ -97,14 +118,15 @@ class Pipeline final : public Synchronous {
   Result<double> Update(const data::Batch& piece, const data::Batch& mine, double weight,
                         std::span<float> scores) override {
     own_.Take();
-    own_.gradient().Clear();
     const auto micros = std::min<std::size_t>(plan_.micros, piece.rows);
+    if (no_flush_) return UpdateWithoutFlush(piece, mine, micros, weight, scores);
+    own_.gradient().Clear();
     if (std::exchange(scheduled_, micros) != micros)
       schedule_ = MakeSchedule(plan_.order, size(), plan_.stages_each, micros);
     if (options_.balance) moves_.BeginStep(plan_, plan_.stages);
     tidings_ = {.stop = wishes().stop ? 1U : 0U, .save = wishes().save ? 1U : 0U, .answered = HoldsHead(0)};
     tidings_.scores.resize(piece.rows * head_loss_.scores());
-    Traffic traffic(fabric_, world_.collectives.NextTag());
+    Traffic traffic(fabric_, world_.collectives.NextTag(), packing_);
     const auto passed = PassThrough(piece, micros, weight, traffic);
     if (!passed.ok()) fabric_.Abort(passed.error());  // what is under way cannot end any more
     TRY(passed);
@@ -133,15 +155,43 @@ class Pipeline final : public Synchronous {
     TRY(Waiting([&] { return laps_.Down(traffic, tidings_, moves_.busy()); }));
     Agreed({.stop = tidings_.stop != 0, .save = tidings_.save != 0});
     TRY(At("step.agreed"));
+    ApplyGradient(weight);
+    TRY(Waiting([&] { return traffic.WaitAll(); }));
+    return At("step.exchanged");
+  }
+
+  void ApplyGradient(double weight) {
     const auto computed = world_.clock.Now();
     world_.model.Apply(own_.parameters(), own_.gradient(), weight, own_.optimizer(), workspace_);
     own_.Changed();
     const auto applied = world_.clock.Now();
     Count(&StepTimes::apply, "apply", computed, applied);
     moves_.Applied(applied - computed);
-    TRY(traffic.WaitAll());
-    Count(&StepTimes::wait, "wait", applied, world_.clock.Now());
-    return At("step.exchanged");
+  }
+
+  Result<double> UpdateWithoutFlush(const data::Batch& piece, const data::Batch& mine, std::size_t micros,
+                                    double weight, std::span<float> scores) {
+    const Pass::Rows rows = RowsOf(piece, micros);
+    tidings_ = {};
+    tidings_.scores.resize(piece.rows * head_loss_.scores());
+    const auto made = no_flush_->Step(
+        {piece, rows.input, rows.width, micros, rows.seed, weight, progress_, wishes().stop, wishes().save},
+        world_.collectives.NextTag(), tidings_);
+    if (!made.ok()) fabric_.Abort(made.error());
+    TRY(made);
+    Wishes agreed;
+    for (const NoFlush::Done& done : no_flush_->TakeDone()) {
+      agreed.stop = agreed.stop || done.stop;
+      agreed.save = agreed.save || done.save;
+      times_.bytes_next += done.bytes_next;
+      times_.bytes_back += done.bytes_back;
+      ++times_.stale[done.stale];
+    }
+    Agreed(agreed);
+    TRY(At("step.agreed"));
+    if (agreed.stop) TRY(no_flush_->Drain());  // others may not ask for more
+    std::copy_n(tidings_.scores.data(), mine.rows * head_loss_.scores(), scores.data());
+    return mine.rows == 0 ? 0.0 : tidings_.loss;
   }
 
   // The rows as the network reads them, where a stage or a head here does.
@@ -211,6 +261,7 @@ class Pipeline final : public Synchronous {
   const model::network::HeadLoss head_loss_;
   Laps laps_;
   OwnLayers own_;
+  Packing packing_;
   LayerMoves moves_;
   std::vector<std::uint32_t> saved_;
   model::Workspace workspace_;
@@ -220,6 +271,7 @@ class Pipeline final : public Synchronous {
   std::size_t scheduled_ = 0;  // micro-batches that it is of
   Tidings tidings_;            // of the step
   double progress_ = 0;
+  std::optional<NoFlush> no_flush_;  // of --pipeline stash
 };
 
 }  // namespace
@@ -227,7 +279,8 @@ class Pipeline final : public Synchronous {
 Result<StrategyPtr> MakePipeline(const StrategyOptions& options, const Strategy::World& world) {
   Plan plan = TRY(MakePlan(options, world));
   OwnLayers own = TRY(OwnLayers::Make(world.learner(), plan.facts, plan.held));
-  return StrategyPtr(std::make_unique<Pipeline>(options, world, std::move(plan), std::move(own)));
+  Packing packing(options.codec == "none" ? nullptr : TRY(MakeCodec(options)));
+  return StrategyPtr(std::make_unique<Pipeline>(options, world, std::move(plan), std::move(own), std::move(packing)));
 }
 
 }  // namespace freshet::strategy::ring

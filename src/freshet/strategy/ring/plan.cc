@@ -23,6 +23,11 @@ Result<void> Check(const StrategyOptions& options, const Graph* graph) {
   if (options.micro > options.batch)
     return Error{Code::kInvalid, Str(Option("micro"), " ", options.micro, " micro-batches of ", Option("batch"), " ",
                                      options.batch, ": some would have no row; give at most as many as rows")};
+  const bool stash = options.pipeline == "stash";
+  if (stash && (options.recompute || options.balance))
+    return Error{Code::kInvalid,
+                 Str(Option(options.recompute ? "recompute" : "balance"), " does not go with ", Option("pipeline"),
+                     " stash, of which micro-batches are always under way; use 1f1b")};
   return {};
 }
 
@@ -54,9 +59,9 @@ Result<int> StagesEach(const StrategyOptions& options, int members) {
   const bool interleaved = order == Order::kInterleaved;
   const int stages = options.stages != 0 ? options.stages : interleaved ? 2 : 1;
   if (stages < 1) return Error{Code::kInvalid, Str(Option("stages"), " ", stages, ": expected at least 1")};
-  if (order == Order::kOneByOne && stages > 1)
+  if ((order == Order::kOneByOne || order == Order::kStash) && stages > 1)
     return Error{Code::kInvalid, Str(Option("stages"), " ", stages, " is for ", Option("pipeline"),
-                                     " interleaved or flush; with 1f1b each member holds one")};
+                                     " interleaved or flush; with ", options.pipeline, " each member holds one")};
   if (interleaved && stages < 2)
     return Error{Code::kInvalid, Str(Option("pipeline"), " interleaved is for ", Option("stages"),
                                      " 2 or more; with one stage for each member use 1f1b")};
@@ -97,10 +102,10 @@ Result<void> MakeStages(const StrategyOptions& options, const Strategy::World& w
       continue;
     }
     const std::size_t last = plan.places.PlaceOf(layers.last);
-    stages.push_back(TRY(Stage::Make(
-        graph,
-        {plan.places.Between(plan.places.PlaceOf(layers.first), last), plan.places.At(last), options.threads, &backend, options.recompute},
-        plan.micro_rows)));
+    stages.push_back(TRY(Stage::Make(graph,
+                                     {plan.places.Between(plan.places.PlaceOf(layers.first), last),
+                                      plan.places.At(last), options.threads, &backend, options.recompute},
+                                     plan.micro_rows)));
   }
   plan.stages = std::move(stages);
   return {};
