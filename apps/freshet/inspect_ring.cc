@@ -15,11 +15,12 @@ void RingFlags::Register(base::Settings& settings) {
   settings.Add("ring", &members, "show how it would be cut for a ring of so many workers",
                {.value = "N", .least = 0, .most = 4096});
   settings.Add("pipeline", &how.pipeline, "ring: order of a step",
-               {.value = "NAME", .choices = {"flush", "1f1b", "interleaved"}});
+               {.value = "NAME", .choices = {"flush", "1f1b", "interleaved", "stash"}});
   settings.Add("micro", &how.micro, "ring: micro-batches of a training step (0: as freshet train would have it)",
                {.value = "N"});
   settings.Add("stages", &how.stages, "ring: stages that each worker holds (0: 1, interleaved 2)",
                {.value = "N", .least = 0, .most = 64});
+  settings.Add("recompute", &how.recompute, "ring: as if activations were computed again in place of being kept");
 }
 
 Result<Json> RingFlags::Describe(const model::network::Graph& graph, std::uint64_t batch, int slots) const {
@@ -29,7 +30,8 @@ Result<Json> RingFlags::Describe(const model::network::Graph& graph, std::uint64
                  Str("--micro ", micros, " micro-batches of --batch ", batch, ": some would have no row")};
   const CutOptions options{members, TRY(StagesEach(how, members)), static_cast<std::size_t>(batch),
                            static_cast<std::size_t>(micros)};
-  const auto outlooks = TRY(LookAhead(graph, model::network::OneDnn(), options, TRY(OrderOf(how.pipeline))));
+  const auto outlooks =
+      TRY(LookAhead(graph, model::network::OneDnn(), options, TRY(OrderOf(how.pipeline)), how.recompute));
   Json ring = {
       {"members", Json::array()}, {"pipeline", how.pipeline}, {"stages", options.stages_each}, {"micro", micros}};
   for (const Outlook& member : outlooks) {

@@ -63,19 +63,24 @@ std::string Table(const std::vector<WorkerLine>& workers) {
   return out;
 }
 
+bool OnRing(const std::vector<WorkerLine>& workers) {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const WorkerLine& worker) { return worker.times.bytes_next + worker.times.bytes_back > 0; });
+}
+
 // Of a ring: which share of its time each waited for its neighbours, and what it sent to them.
 std::string Ring(const std::vector<WorkerLine>& workers) {
-  const bool any = std::any_of(workers.begin(), workers.end(), [](const WorkerLine& worker) {
-    return worker.times.bytes_next + worker.times.bytes_back > 0;
-  });
-  if (!any) return "";
-  std::string out = "ring      idle    to the next    to the one before\n";
+  if (!OnRing(workers)) return "";
+  const bool moved = std::any_of(workers.begin(), workers.end(),
+                                 [](const WorkerLine& worker) { return worker.times.bytes_moved > 0; });
+  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    layers moved" : "", "\n");
   for (const WorkerLine& worker : workers) {
     const StepTimes& times = worker.times;
     const double idle = times.total() > 0 ? 100 * times.wait / times.total() : 0;
     out += Str(Right(Str(worker.rank), 6), Right(Str(Fixed(idle, 1), " %"), 8),
                Right(HumanBytes(static_cast<double>(times.bytes_next)), 15),
-               Right(HumanBytes(static_cast<double>(times.bytes_back)), 21), "\n");
+               Right(HumanBytes(static_cast<double>(times.bytes_back)), 21),
+               moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 16) : "", "\n");
   }
   return out;
 }
@@ -124,7 +129,7 @@ std::string Apart(const std::vector<WorkerLine>& workers) {
              " % of its length from the mean of all, before they took it at the end\n");
 }
 
-// How many others came between a worker's reading and its update, where a parameter server lets them.
+// How many others came between a worker's reading and its update, where a parameter server or a ring lets them.
 std::string Stale(const std::vector<WorkerLine>& workers) {
   std::array<std::uint64_t, 64> sum{};
   std::uint64_t all = 0, most = 0;
@@ -144,8 +149,9 @@ std::string Stale(const std::vector<WorkerLine>& workers) {
     shares.push_back(Str(i, i == kShown && most > kShown ? " and more " : " ",
                          Fixed(100.0 * static_cast<double>(count) / static_cast<double>(all), 0), " %"));
   }
-  return Str("staleness    of ", Grouped(all), " updates by servers: ", Join(shares, ", "), "; at most ", most,
-             most + 1 == sum.size() ? " or more\n" : "\n");
+  return Str("staleness    of ", Grouped(all),
+             OnRing(workers) ? " updates by members: " : " updates by servers: ", Join(shares, ", "), "; at most ",
+             most, most + 1 == sum.size() ? " or more\n" : "\n");
 }
 
 // Those whom workers of a parameter server waited for, and how long in all.
@@ -244,6 +250,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   if (t.bytes_next + t.bytes_back > 0) {
     json["bytes_next"] = t.bytes_next;
     json["bytes_back"] = t.bytes_back;
+    json["bytes_moved"] = t.bytes_moved;
     json["idle"] = t.total() > 0 ? t.wait / t.total() : 0.0;
   }
   if (t.apart > 0) json["apart"] = t.apart;

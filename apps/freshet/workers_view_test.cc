@@ -104,6 +104,12 @@ TEST(WorkersView, OfARingSaysWhoWasIdleAndWhatWentWhere) {
     EXPECT_NE(text.find(piece), std::string::npos) << piece << " is not in\n" << text;
   EXPECT_EQ(ToJson(workers[0]).at("idle"), 0.25);
   EXPECT_EQ(ToJson(workers[1]).at("bytes_back"), 1'000'000);
+  EXPECT_EQ(text.find("moved"), std::string::npos) << text;
+  workers[1].times.bytes_moved = 3'000'000;
+  const std::string moved = ToText(workers, false);
+  for (const char* piece : {"layers moved\n", "3.0 MB\n"})
+    EXPECT_NE(moved.find(piece), std::string::npos) << piece << " is not in\n" << moved;
+  EXPECT_EQ(ToJson(workers[1]).at("bytes_moved"), 3'000'000);
 }
 
 TEST(WorkersView, SaysWhoWasWaitedFor) {

@@ -44,6 +44,7 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
   }
   made.seconds = base::Seconds(clock.Now() - begun);
   made.after = strategy->times();
+  if (options.strategy.kind == "ring" && options.strategy.pipeline == "stash") TRY(strategy->Settle());
   if (strategy->same_place()) return TRY(collectives.Barrier()), made;
   while (!TRY(strategy->StepDry())) continue;  // the others have steps to make yet
   return made;

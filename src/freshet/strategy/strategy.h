@@ -72,6 +72,8 @@ struct StrategyOptions {
   std::string pipeline = "1f1b";  // flush, 1f1b, interleaved
   std::uint64_t micro = 0;        // micro-batches of an update; 0: a few for each member
   int stages = 0;                 // that each member holds; 0: 1, or 2 where they are interleaved
+  bool recompute = false;         // keep what enters a stage alone, and run it forward again before backward
+  bool balance = false;           // layers move between neighbours, by the time that they are measured to take
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.
@@ -85,6 +87,7 @@ struct StepTimes {
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
   std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
   std::uint64_t bytes_next = 0, bytes_back = 0;  // ring: of tensors, to the next member and to the one before
+  std::uint64_t bytes_moved = 0;                 // ring: of layers that were handed to a neighbour, to balance
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.

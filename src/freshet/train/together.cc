@@ -128,20 +128,23 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                {.value = "N", .least = 1});
   settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",
                {.value = "N", .least = 1});
-  settings.Add("large-model", &strategy.large,
-               Str("server: the model is larger than memory: servers keep their rows alone, workers those of their "
-                   "batches; all of it lies in files in ",
-                   Option("scratch"), " when they meet"));
+  settings.Add(
+      "large-model", &strategy.large,
+      Str("server, ring: the model is larger than memory: servers keep their rows alone, workers those of their "
+          "batches, members of a ring their part; all of it lies in files in ",
+          Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add(
       "slice-all", &strategy.slice_all,
       "slices, hybrid: cut every fully connected layer, also where the gradient of its weights would be fewer bytes");
   settings.Add("group", &strategy.group, "groups, hybrid: workers of a group", {.value = "N", .least = 1});
-  settings.Add("pipeline", &strategy.pipeline,
-               "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
-               "possible), interleaved (the same with several stages for each worker)",
-               {.value = "NAME", .choices = {"flush", "1f1b", "interleaved"}});
+  settings.Add(
+      "pipeline", &strategy.pipeline,
+      "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
+      "possible), interleaved (the same with several stages for each worker), stash (1f1b that does not run empty "
+      "between updates: gradients are of weights one update older)",
+      {.value = "NAME", .choices = {"flush", "1f1b", "interleaved", "stash"}});
   settings.Add("micro", &strategy.micro,
                "ring, of networks: micro-batches of an update (0: four for each worker, of at least four rows)",
                {.value = "N"});
@@ -149,6 +152,10 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "ring, of networks: stages that each worker holds (0: 1, interleaved 2); the way goes round the ring as "
                "often",
                {.value = "N", .least = 0, .most = 64});
+  settings.Add(
+      "balance", &strategy.balance,
+      "ring, of networks: layers move between neighbours by the time they are measured to take; what is learned "
+      "then differs in the last digits from run to run");
 }
 
 Result<Together::Bounds> Together::ElasticBounds() const {

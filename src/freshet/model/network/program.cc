@@ -149,7 +149,7 @@ class CompiledProgram final : public Program {
     return true;
   }
 
-  void Measure(base::Clock* clock) override {
+  void Measure(const base::Clock* clock) override {
     clock_ = clock;
     seconds_.assign(graph_.layers.size(), {});
   }
@@ -158,7 +158,7 @@ class CompiledProgram final : public Program {
  private:
   class Timer {
    public:
-    Timer(base::Clock* clock, double& to) : clock_(clock), to_(to) {
+    Timer(const base::Clock* clock, double& to) : clock_(clock), to_(to) {
       if (clock_ != nullptr) begun_ = clock_->Now();
     }
     ~Timer() {
@@ -168,7 +168,7 @@ class CompiledProgram final : public Program {
     Timer& operator=(const Timer&) = delete;
 
    private:
-    base::Clock* const clock_;
+    const base::Clock* const clock_;
     double& to_;
     decltype(clock_->Now()) begun_{};
   };
@@ -453,7 +453,7 @@ class CompiledProgram final : public Program {
   std::vector<float*> gradients_here_;
   Draw draw_;
   Meeting meeting_;
-  base::Clock* clock_ = nullptr;
+  const base::Clock* clock_ = nullptr;
   std::vector<Seconds> seconds_;
 };
 

@@ -102,7 +102,7 @@ class Program {
   struct Seconds {
     double forward = 0, backward = 0;
   };
-  virtual void Measure(base::Clock* clock) = 0;
+  virtual void Measure(const base::Clock* clock) = 0;
   virtual std::vector<Seconds> seconds() const = 0;  // by layer of the graph
 };
 

@@ -15,79 +15,6 @@ using model::network::Graph;
 
 constexpr double kSlack = 1.05;  // of the dearest stage, for which fewer bytes may travel
 
-// The places where a network may be cut: before each layer that counts, but the first.
-class Places {
- public:
-  Places(const Graph& graph, const std::vector<Facts>& facts, const model::network::Backend& backend,
-         const CutOptions& options)
-      : graph_(graph), facts_(facts) {
-    const std::vector<bool> used = model::network::Used(graph);
-    learning_ = model::network::Learning(graph, facts);
-    costs_ = model::network::TrainingCosts(graph, facts, options.rows, options.micros);
-    last_reader_.assign(graph.layers.size(), 0);
-    std::vector<int> readers(graph.layers.size(), 0);
-    for (std::size_t layer = 1; layer < graph.layers.size(); ++layer) {
-      if (!used[layer]) continue;
-      begins_.push_back(static_cast<int>(layer));
-      before_.push_back(before_.back() + costs_[layer]);
-      for (const int input : graph.layers[layer].inputs) {
-        last_reader_[static_cast<std::size_t>(input)] = static_cast<int>(layer);
-        ++readers[static_cast<std::size_t>(input)];
-      }
-    }
-    for (const int begin : begins_) {
-      double floats = 0;
-      for (const Crossing& crossing : At(begin))
-        floats += static_cast<double>(crossing.elements) * (crossing.learns ? 2 : 1);
-      // An activation that is computed with the layer before it is better not cut off.
-      const auto& layer = graph.layers[static_cast<std::size_t>(begin)];
-      const auto input = static_cast<std::size_t>(layer.inputs[0]);
-      if (readers[input] == 1 && backend.CanFuse(graph.layers[input], layer)) floats *= 2;
-      floats_.push_back(floats);
-    }
-  }
-
-  std::size_t count() const { return begins_.size(); }  // layers that count
-  double CostBetween(std::size_t first, std::size_t last) const { return before_[last] - before_[first]; }
-  double dearest() const {
-    double most = 0;
-    for (std::size_t k = 0; k < count(); ++k) most = std::max(most, CostBetween(k, k + 1));
-    return most;
-  }
-  double floats(std::size_t place) const { return floats_[place]; }  // that travel for a row, there and back
-
-  // What crosses a cut before this layer.
-  std::vector<Crossing> At(int cut) const {
-    std::vector<Crossing> crossing;
-    for (int layer = 1; layer < cut; ++layer) {
-      const auto l = static_cast<std::size_t>(layer);
-      if (last_reader_[l] >= cut) crossing.push_back({layer, facts_[l].elements(), learning_[l]});
-    }
-    return crossing;
-  }
-
-  StageCut Stage(std::size_t first, std::size_t last) const {
-    StageCut stage;
-    stage.first = first == 0 ? 0 : begins_[first];
-    stage.last = last == count() ? static_cast<int>(graph_.layers.size()) : begins_[last];
-    stage.cost = CostBetween(first, last);
-    for (int layer = stage.first; layer < stage.last; ++layer)
-      stage.parameters += facts_[static_cast<std::size_t>(layer)].parameters();
-    stage.enters = At(stage.first);
-    return stage;
-  }
-
- private:
-  const Graph& graph_;
-  const std::vector<Facts>& facts_;
-  std::vector<bool> learning_;
-  std::vector<double> costs_;
-  std::vector<int> last_reader_;      // by layer
-  std::vector<int> begins_;           // layers that count
-  std::vector<double> before_ = {0};  // cost of those before each
-  std::vector<double> floats_;
-};
-
 // Can it be cut into so many stages, none of them dearer?
 bool Fits(const Places& places, std::size_t stages, double most) {
   std::size_t needed = 1, first = 0;
@@ -170,6 +97,72 @@ void Level(const Places& places, std::size_t members, std::vector<std::size_t>& 
 
 }  // namespace
 
+Places::Places(const Graph& graph, const std::vector<Facts>& facts, const model::network::Backend& backend,
+               const CutOptions& options) {
+  const std::vector<bool> used = model::network::Used(graph), learning = model::network::Learning(graph, facts);
+  const std::vector<double> costs = model::network::TrainingCosts(graph, facts, options.rows, options.micros);
+  for (std::size_t layer = 0; layer < graph.layers.size(); ++layer)
+    layers_.push_back({facts[layer].elements(), facts[layer].parameters(), learning[layer], 0});
+  std::vector<int> readers(graph.layers.size(), 0);
+  for (std::size_t layer = 1; layer < graph.layers.size(); ++layer) {
+    if (!used[layer]) continue;
+    begins_.push_back(static_cast<int>(layer));
+    before_.push_back(before_.back() + costs[layer]);
+    for (const int input : graph.layers[layer].inputs) {
+      layers_[static_cast<std::size_t>(input)].last_reader = static_cast<int>(layer);
+      ++readers[static_cast<std::size_t>(input)];
+    }
+  }
+  for (std::size_t place = 0; place < count(); ++place) {
+    double floats = 0;
+    for (const Crossing& crossing : At(place))
+      floats += static_cast<double>(crossing.elements) * (crossing.learns ? 2 : 1);
+    // An activation that is computed with the layer before it is better not cut off.
+    const auto& layer = graph.layers[static_cast<std::size_t>(begins_[place])];
+    const auto input = static_cast<std::size_t>(layer.inputs[0]);
+    if (readers[input] == 1 && backend.CanFuse(graph.layers[input], layer)) floats *= 2;
+    floats_.push_back(floats);
+  }
+}
+
+double Places::dearest() const {
+  double most = 0;
+  for (std::size_t k = 0; k < count(); ++k) most = std::max(most, CostBetween(k, k + 1));
+  return most;
+}
+
+// Layers that do not count lie with those before them.
+int Places::LayerAt(std::size_t place) const {
+  if (place == 0) return 0;
+  return place == count() ? static_cast<int>(layers_.size()) : begins_[place];
+}
+
+std::size_t Places::PlaceOf(int layer) const {
+  if (layer == 0) return 0;
+  return static_cast<std::size_t>(std::lower_bound(begins_.begin(), begins_.end(), layer) - begins_.begin());
+}
+
+std::vector<Crossing> Places::At(std::size_t place) const {
+  const int cut = place == 0 ? 1 : LayerAt(place);
+  std::vector<Crossing> crossing;
+  for (int layer = 1; layer < cut; ++layer) {
+    const Layer& one = layers_[static_cast<std::size_t>(layer)];
+    if (one.last_reader >= cut) crossing.push_back({layer, one.elements, one.learns});
+  }
+  return crossing;
+}
+
+StageCut Places::Between(std::size_t first, std::size_t last) const {
+  StageCut stage;
+  stage.first = LayerAt(first);
+  stage.last = LayerAt(last);
+  stage.cost = CostBetween(first, last);
+  for (int layer = stage.first; layer < stage.last; ++layer)
+    stage.parameters += layers_[static_cast<std::size_t>(layer)].parameters;
+  stage.enters = At(first);
+  return stage;
+}
+
 Result<std::vector<StageCut>> CutNetwork(const Graph& graph, const std::vector<Facts>& facts,
                                          const model::network::Backend& backend, const CutOptions& options) {
   const Places places(graph, facts, backend, options);
@@ -183,7 +176,7 @@ Result<std::vector<StageCut>> CutNetwork(const Graph& graph, const std::vector<F
   if (options.stages_each > 1) Level(places, static_cast<std::size_t>(options.members), begins);
   std::vector<StageCut> cut;
   for (std::size_t s = 0; s < stages; ++s)
-    cut.push_back(places.Stage(begins[s], s + 1 < stages ? begins[s + 1] : places.count()));
+    cut.push_back(places.Between(begins[s], s + 1 < stages ? begins[s + 1] : places.count()));
   return cut;
 }
 

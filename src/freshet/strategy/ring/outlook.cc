@@ -3,7 +3,7 @@
 namespace freshet::strategy::ring {
 
 Result<std::vector<Outlook>> LookAhead(const model::network::Graph& graph, const model::network::Backend& backend,
-                                       const CutOptions& options, Order order) {
+                                       const CutOptions& options, Order order, bool recompute) {
   const auto facts = TRY(model::network::Infer(graph));
   const std::vector<StageCut> cut = TRY(CutNetwork(graph, facts, backend, options));
   const Schedule schedule = MakeSchedule(order, options.members, options.stages_each, options.micros);
@@ -23,7 +23,8 @@ Result<std::vector<Outlook>> LookAhead(const model::network::Graph& graph, const
       if (tensor.learns) member.bytes_back += bytes;
     }
     Stage stage = TRY(Stage::Make(
-        graph, {cut[s], s + 1 < cut.size() ? cut[s + 1].enters : std::vector<Crossing>(), 1, &backend}, rows));
+        graph, {cut[s], s + 1 < cut.size() ? cut[s + 1].enters : std::vector<Crossing>(), 1, &backend, recompute},
+        rows));
     stage.MakeRoom(schedule.depth[s], schedule.depth[s == 0 ? 0 : s - 1], rows);
     member.working_bytes += stage.bytes();
   }

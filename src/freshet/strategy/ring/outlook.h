@@ -17,8 +17,8 @@ struct Outlook {
   std::uint64_t bytes_next = 0, bytes_back = 0;  // of tensors, for an update, to the next member and the one before
 };
 
-// By member. kInvalid for what cannot be cut or run.
+// By member; of those who recompute, or of others. kInvalid for what cannot be cut or run.
 Result<std::vector<Outlook>> LookAhead(const model::network::Graph& graph, const model::network::Backend& backend,
-                                       const CutOptions& options, Order order);
+                                       const CutOptions& options, Order order, bool recompute);
 
 }  // namespace freshet::strategy::ring

@@ -7,7 +7,13 @@ namespace freshet::strategy::ring {
 
 Pass::Pass(const Schedule& schedule, int member, std::span<Stage> stages, const Learned& learned, const Rows& rows,
            Traffic& traffic, const base::Clock& clock, Told told)
-    : schedule_(schedule), learned_(learned), rows_(rows), traffic_(traffic), clock_(clock), told_(std::move(told)) {
+    : schedule_(schedule),
+      learned_(learned),
+      parameters_(&learned.parameters),
+      rows_(rows),
+      traffic_(traffic),
+      clock_(clock),
+      told_(std::move(told)) {
   const auto members = static_cast<int>(schedule.actions.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     Lane lane{.stage = &stages[i], .number = static_cast<int>(i) * members + member};
@@ -30,9 +36,16 @@ Result<void> Pass::Begin() {
   const std::size_t most_rows = (rows_.piece.rows + rows_.micros - 1) / rows_.micros;
   for (Lane& lane : lanes_) {
     lane.stage->MakeRoom(lane.depth, lane.depth_before, most_rows);
-    for (std::size_t micro = 0; micro < lane.depth; ++micro) TRY(Open(lane, micro));
+    for (std::size_t place = 0; place < lane.depth; ++place) TRY(Open(lane));
   }
   return {};
+}
+
+Result<bool> Pass::LetArrive() {
+  CHECK(lanes_.size() == 1);
+  if (lanes_[0].opened == rows_.micros) return false;
+  TRY(Open(lanes_[0]));
+  return true;
 }
 
 Result<void> Pass::Do(const Action& action) {
@@ -40,12 +53,14 @@ Result<void> Pass::Do(const Action& action) {
   return action.backward ? Backward(lane, action) : Forward(lane, action);
 }
 
-// A micro-batch may arrive from here on.
-Result<void> Pass::Open(Lane& lane, std::size_t micro) {
-  TRY(lane.stage->Begin(micro, FirstRow(micro + 1) - FirstRow(micro)));
+// The next micro-batch may arrive from here on.
+Result<void> Pass::Open(Lane& lane) {
+  if (lane.opened == rows_.micros) return {};
+  const std::size_t micro = lane.opened++, number = rows_.before + micro;
+  TRY(lane.stage->Begin(number, FirstRow(micro + 1) - FirstRow(micro)));
   for (std::size_t i = 0; i < lane.stage->enters().size(); ++i)
-    lane.arriving[micro % lane.depth].push_back(
-        TRY(traffic_.FromBefore(fabric::AsBytes(lane.stage->Entering(micro, i)), PlaceOf(lane.number, i))));
+    lane.arriving[number % lane.depth].push_back(
+        TRY(traffic_.FromBefore(lane.stage->Entering(number, i), PlaceOf(lane.number, i))));
   return {};
 }
 
@@ -60,34 +75,32 @@ Result<void> Pass::WaitFor(Handles& arriving, Handles& left, const Action& actio
 }
 
 Result<void> Pass::Forward(Lane& lane, const Action& action) {
-  const std::size_t micro = action.micro, place = micro % lane.depth;
-  TRY(WaitFor(lane.arriving[place], lane.sent_back[micro % lane.depth_before], action));
+  const std::size_t micro = action.micro, number = rows_.before + micro, place = number % lane.depth;
+  TRY(WaitFor(lane.arriving[place], lane.sent_back[number % lane.depth_before], action));
   const auto begun = clock_.Now();
-  const data::Batch rows = rows_.piece.Slice(FirstRow(micro), FirstRow(micro + 1));
-  const float* const input = rows_.input == nullptr ? nullptr : rows_.input + FirstRow(micro) * rows_.width;
-  lane.stage->Forward(micro, learned_.parameters, input, {rows_.seed, rows_.step, rows.samples});
-  MakeDeltas(lane, micro, rows, input);
+  lane.stage->Forward(number, *parameters_, InputOf(micro), {rows_.seed, rows_.step, RowsOf(micro).samples});
+  MakeDeltas(lane, micro, true);
   told_("forward", action, begun);
   const auto& leaves = lane.stage->leaves();
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    lane.sent_on[place].push_back(
-        TRY(traffic_.SendOn(fabric::AsBytes(lane.stage->Leaving(micro, i)), PlaceOf(lane.number + 1, i))));
+    lane.sent_on[place].push_back(TRY(traffic_.SendOn(lane.stage->Leaving(number, i), PlaceOf(lane.number + 1, i))));
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].learns)
       lane.coming_back[place].push_back(
-          TRY(traffic_.FromNext(fabric::AsBytes(lane.stage->LeavingGradient(micro, i)), PlaceOf(lane.number + 1, i))));
+          TRY(traffic_.FromNext(lane.stage->LeavingGradient(number, i), PlaceOf(lane.number + 1, i))));
   return {};
 }
 
-void Pass::MakeDeltas(Lane& lane, std::size_t micro, const data::Batch& rows, const float* input) {
-  for (const Stage::HeadOutput& output : lane.stage->Heads(micro)) {
+void Pass::MakeDeltas(Lane& lane, std::size_t micro, bool tell) {
+  const data::Batch rows = RowsOf(micro);
+  for (const Stage::HeadOutput& output : lane.stage->Heads(rows_.before + micro)) {
     std::span<float> deltas = output.deltas;
     if (deltas.empty()) {  // nothing learns by this head
       unwanted_.resize(output.made.size());
       deltas = unwanted_;
     }
-    const double loss = learned_.head_loss.Of(output.head, rows, input, output.made, deltas);
-    if (output.head != 0) continue;
+    const double loss = learned_.head_loss.Of(output.head, rows, InputOf(micro), output.made, deltas);
+    if (output.head != 0 || !tell) continue;
     learned_.tidings.loss += loss;
     const std::size_t width = learned_.head_loss.scores();
     learned_.head_loss.CopyScores(
@@ -96,18 +109,19 @@ void Pass::MakeDeltas(Lane& lane, std::size_t micro, const data::Batch& rows, co
 }
 
 Result<void> Pass::Backward(Lane& lane, const Action& action) {
-  const std::size_t micro = action.micro, place = micro % lane.depth;
+  const std::size_t micro = action.micro, number = rows_.before + micro, place = number % lane.depth;
   TRY(WaitFor(lane.coming_back[place], lane.sent_on[place], action));
   const auto begun = clock_.Now();
-  lane.stage->Backward(micro, learned_.parameters, learned_.gradient);
+  const model::network::Draw draw{rows_.seed, rows_.step, RowsOf(micro).samples};
+  if (lane.stage->Again(number, *parameters_, InputOf(micro), draw)) MakeDeltas(lane, micro, false);
+  lane.stage->Backward(number, *parameters_, learned_.gradient);
   told_("backward", action, begun);
   const auto& enters = lane.stage->enters();
   for (std::size_t i = 0; i < enters.size(); ++i)
     if (enters[i].learns)
-      lane.sent_back[micro % lane.depth_before].push_back(
-          TRY(traffic_.SendBack(fabric::AsBytes(lane.stage->EnteringGradient(micro, i)), PlaceOf(lane.number, i))));
-  if (micro + lane.depth < rows_.micros) TRY(Open(lane, micro + lane.depth));
-  return {};
+      lane.sent_back[number % lane.depth_before].push_back(
+          TRY(traffic_.SendBack(lane.stage->EnteringGradient(number, i), PlaceOf(lane.number, i))));
+  return rows_.alone ? Open(lane) : Result<void>();
 }
 
 }  // namespace freshet::strategy::ring

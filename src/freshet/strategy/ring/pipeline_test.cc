@@ -78,6 +78,47 @@ TEST_P(PipelineOf, GivesTheSameBytesTwice) {
   EXPECT_EQ(once[0].weights, TrainRing(task, 3, RingOptions(), {24}, 6, InSimulatedTime)[0].weights);
 }
 
+TEST_P(PipelineOf, ThatComputesAgainInPlaceOfKeepingHasTheSameBits) {
+  const Task task = RingTask(GetParam());
+  for (const std::string pipeline : {"flush", "1f1b", "interleaved"}) {
+    if (pipeline == "interleaved" && GetParam() == "sequence") continue;  // too few layers
+    const int members = GetParam() == "sequence" || GetParam() == "perceptron" ? 2 : 3;
+    StrategyOptions options = RingOptions(pipeline);
+    const auto kept = TrainRing(task, members, options, {24, 23, 3}, 6);
+    options.recompute = true;
+    const auto again = TrainRing(task, members, options, {24, 23, 3}, 6);
+    for (std::size_t rank = 0; rank < kept.size(); ++rank) {
+      EXPECT_EQ(again[rank].weights, kept[rank].weights) << pipeline;
+      EXPECT_EQ(again[rank].state, kept[rank].state) << pipeline;
+      EXPECT_EQ(again[rank].losses, kept[rank].losses) << pipeline;
+      EXPECT_EQ(again[rank].scores, kept[rank].scores) << pipeline;
+    }
+  }
+}
+
+// Of each value that travels so much is lost, once for each stage it passes.
+TEST_P(PipelineOf, WhoseTensorsAreRoundedLearnsNearlyTheSame) {
+  const Task task = RingTask(GetParam());
+  const int members = GetParam() == "sequence" || GetParam() == "perceptron" ? 2 : 3;
+  const auto exact = TrainRing(task, members, RingOptions(), {24}, 40);
+  for (const auto& [codec, bound, less] :
+       {std::tuple("fp16", 0.001, 1.9), {"bf16", 0.005, 1.9}, {"int8", 0.005, 3.0}}) {
+    SCOPED_TRACE(codec);
+    StrategyOptions options = RingOptions();
+    options.codec = codec;
+    const auto rounded = TrainRing(task, members, options, {24}, 40),
+               again = TrainRing(task, members, options, {24}, 40);
+    EXPECT_EQ(rounded[0].weights, again[0].weights);
+    EXPECT_NE(rounded[0].weights, exact[0].weights);
+    EXPECT_NEAR(LossOf(rounded), LossOf(exact), bound * LossOf(exact));
+    RecordProperty(Str(GetParam(), "_", codec), Str(std::abs(LossOf(rounded) / LossOf(exact) - 1)));
+    constexpr std::uint64_t kTidings = 400 * 40;  // and scores
+    const StepTimes &before = exact[0].times, &after = rounded[0].times;
+    EXPECT_LT(less * static_cast<double>(after.bytes_next - std::min(kTidings, after.bytes_next)),
+              static_cast<double>(before.bytes_next));
+  }
+}
+
 TEST(Pipeline, OfLeNetIsOneWorkerToo) {
   Task task = RingTask("lenet5", 60);
   task.optimizer.schedule.rate = 0.002;

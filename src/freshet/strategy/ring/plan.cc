@@ -23,6 +23,11 @@ Result<void> Check(const StrategyOptions& options, const Graph* graph) {
   if (options.micro > options.batch)
     return Error{Code::kInvalid, Str(Option("micro"), " ", options.micro, " micro-batches of ", Option("batch"), " ",
                                      options.batch, ": some would have no row; give at most as many as rows")};
+  const bool stash = options.pipeline == "stash";
+  if (stash && (options.recompute || options.balance))
+    return Error{Code::kInvalid,
+                 Str(Option(options.recompute ? "recompute" : "balance"), " does not go with ", Option("pipeline"),
+                     " stash, of which micro-batches are always under way; use 1f1b")};
   return {};
 }
 
@@ -37,20 +42,6 @@ Result<void> CheckEdges(const Graph& graph, const std::vector<StageCut>& cut) {
                        " the network would be cut through ", stage.enters.size(), " tensors, and at most ",
                        kMostTensors, " can cross; use another number of workers or of ", Option("stages"))};
   return {};
-}
-
-void FindHolders(const Graph& graph, int rank, int size, Plan& plan) {
-  std::size_t stage = 0;
-  for (std::size_t layer = 0; layer < graph.layers.size(); ++layer) {
-    while (static_cast<int>(layer) >= plan.cut[stage].last) ++stage;
-    const int member = static_cast<int>(stage) % size;
-    plan.holders.insert(plan.holders.end(), plan.facts[layer].blocks.size(), member);
-    for (std::size_t head = 0; head < graph.heads.size(); ++head) {
-      if (graph.heads[head].layer != static_cast<int>(layer)) continue;
-      if (head == 0) plan.answers = member;
-      plan.judges = plan.judges || member == rank;
-    }
-  }
 }
 
 }  // namespace
@@ -68,9 +59,9 @@ Result<int> StagesEach(const StrategyOptions& options, int members) {
   const bool interleaved = order == Order::kInterleaved;
   const int stages = options.stages != 0 ? options.stages : interleaved ? 2 : 1;
   if (stages < 1) return Error{Code::kInvalid, Str(Option("stages"), " ", stages, ": expected at least 1")};
-  if (order == Order::kOneByOne && stages > 1)
+  if ((order == Order::kOneByOne || order == Order::kStash) && stages > 1)
     return Error{Code::kInvalid, Str(Option("stages"), " ", stages, " is for ", Option("pipeline"),
-                                     " interleaved or flush; with 1f1b each member holds one")};
+                                     " interleaved or flush; with ", options.pipeline, " each member holds one")};
   if (interleaved && stages < 2)
     return Error{Code::kInvalid, Str(Option("pipeline"), " interleaved is for ", Option("stages"),
                                      " 2 or more; with one stage for each member use 1f1b")};
@@ -88,20 +79,38 @@ Result<Plan> MakePlan(const StrategyOptions& options, const Strategy::World& wor
   plan.stages_each = TRY(StagesEach(options, fabric.size()));
   plan.micros = static_cast<std::size_t>(options.micro > 0 ? options.micro : UsualMicros(options.batch, fabric.size()));
   const auto rows = static_cast<std::size_t>(options.batch);
-  plan.cut = TRY(CutNetwork(*graph, plan.facts, backend, {fabric.size(), plan.stages_each, rows, plan.micros}));
-  TRY(CheckEdges(*graph, plan.cut));
-  FindHolders(*graph, fabric.rank(), fabric.size(), plan);
-  plan.portion.ranges.emplace();
+  plan.micro_rows = (rows + plan.micros - 1) / plan.micros;
+  const CutOptions how{fabric.size(), plan.stages_each, rows, plan.micros};
+  plan.places = Places(*graph, plan.facts, backend, how);
+  const std::vector<StageCut> cut = TRY(CutNetwork(*graph, plan.facts, backend, how));
+  TRY(CheckEdges(*graph, cut));
   const auto members = static_cast<std::size_t>(fabric.size());
-  for (auto s = static_cast<std::size_t>(fabric.rank()); s < plan.cut.size(); s += members) {
-    const StageCut& cut = plan.cut[s];
-    const auto blocks = model::network::BlocksOf(plan.facts, cut.first, cut.last);
-    plan.portion.ranges->insert(plan.portion.ranges->end(), blocks.ranges->begin(), blocks.ranges->end());
-    Stage::Options how{cut, {}, options.threads, &backend};
-    if (s + 1 < plan.cut.size()) how.leaves = plan.cut[s + 1].enters;
-    plan.stages.push_back(TRY(Stage::Make(*graph, std::move(how), (rows + plan.micros - 1) / plan.micros)));
-  }
+  for (auto s = static_cast<std::size_t>(fabric.rank()); s < cut.size(); s += members)
+    plan.held.push_back(cut[s].layers());
+  TRY(MakeStages(options, world, plan));
   return plan;
 }
+
+Result<void> MakeStages(const StrategyOptions& options, const Strategy::World& world, Plan& plan) {
+  const Graph& graph = *model::network::GraphOf(world.model);
+  const model::network::Backend& backend = model::network::BackendOf(world.model);
+  std::vector<Stage> stages;
+  for (std::size_t s = 0; s < plan.held.size(); ++s) {
+    const LayerRange& layers = plan.held[s];
+    if (s < plan.stages.size() && plan.stages[s].layers() == layers) {
+      stages.push_back(std::move(plan.stages[s]));
+      continue;
+    }
+    const std::size_t last = plan.places.PlaceOf(layers.last);
+    stages.push_back(TRY(Stage::Make(graph,
+                                     {plan.places.Between(plan.places.PlaceOf(layers.first), last),
+                                      plan.places.At(last), options.threads, &backend, options.recompute},
+                                     plan.micro_rows)));
+  }
+  plan.stages = std::move(stages);
+  return {};
+}
+
+bool CanCross(const Plan& plan, std::size_t place) { return plan.places.At(place).size() <= kMostTensors; }
 
 }  // namespace freshet::strategy::ring

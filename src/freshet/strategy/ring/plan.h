@@ -11,19 +11,21 @@ namespace freshet::strategy::ring {
 // How a network lies with the members of a ring, and what one of them runs of it.
 struct Plan {
   std::vector<model::network::Facts> facts;
-  std::vector<StageCut> cut;  // of all members
+  Places places;
   int stages_each = 1;
   Order order = Order::kOneByOne;
-  std::size_t micros = 1;     // of a whole update
-  std::vector<Stage> stages;  // its own
-  optimize::Portion portion;  // their blocks
-  std::vector<int> holders;   // by block: which member has it
-  int answers = 0;            // the member that has the first head
-  bool judges = false;        // this one has a head
+  std::size_t micros = 1;        // of a whole update
+  std::size_t micro_rows = 1;    // at most
+  std::vector<LayerRange> held;  // by this member, stage by stage
+  std::vector<Stage> stages;     // the same, made ready
 };
 
 // kInvalid for what does not go together: too few layers, more micro-batches than rows, layers that are not known.
 Result<Plan> MakePlan(const StrategyOptions& options, const Strategy::World& world);
+// Makes ready the stages of a plan as it is held now, of which those that did not change stay.
+Result<void> MakeStages(const StrategyOptions& options, const Strategy::World& world, Plan& plan);
+// That there are places for the messages of all tensors that would cross a cut there.
+bool CanCross(const Plan& plan, std::size_t place);
 
 // Parts of it, for who only wants to know. How many micro-batches an update of so many rows is cut into where nothing is
 // said: four for each member, so that filling and draining the pipeline is a small part, but none of less than four rows.

@@ -7,7 +7,7 @@
 namespace freshet::strategy::ring {
 namespace {
 
-constexpr std::string_view kNames[] = {"flush", "1f1b", "interleaved"};
+constexpr std::string_view kNames[] = {"flush", "1f1b", "interleaved", "stash"};
 
 // What one member does in one direction, with `count` micro-batches in groups as large as the ring: a group through one
 // of its stages after the other.
@@ -36,7 +36,7 @@ Result<Order> OrderOf(std::string_view name) {
   for (std::size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) return static_cast<Order>(i);
   return Error{Code::kInvalid,
-               Str(Option("pipeline"), ": found ", Quoted(name), ", expected flush, 1f1b or interleaved")};
+               Str(Option("pipeline"), ": found ", Quoted(name), ", expected flush, 1f1b, interleaved or stash")};
 }
 
 Schedule MakeSchedule(Order order, int members, int stages_each, std::size_t micros) {

@@ -17,7 +17,9 @@ namespace freshet::strategy::ring {
 //   1f1b         one stage each: backward as soon as possible. As idle; at most p - i micro-batches at member i.
 //   interleaved  the same of several stages each, micro-batches in groups of p: (p-1) / (v·m + p-1), of which m is
 //                best a multiple of p.
-enum class Order { kFlush, kOneByOne, kInterleaved };
+//   stash        1f1b, but micro-batches of the next step go forward before the last of this one are back: idle at the
+//                beginning and the end of a training only (NoFlush). A schedule of it is that of one step.
+enum class Order { kFlush, kOneByOne, kInterleaved, kStash };
 Result<Order> OrderOf(std::string_view name);
 
 struct Action {

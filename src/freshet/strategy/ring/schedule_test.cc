@@ -2,42 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <optional>
+#include "strategy/ring/schedule_testing.h"
 
 namespace freshet::strategy::ring {
 namespace {
 
-// Follows a schedule in time: how much of it members are idle, or nothing when it comes to a halt.
+// How much of a schedule members are idle, or nothing when it comes to a halt.
 std::optional<double> IdleShare(const Schedule& schedule, int stages, std::size_t micros, double forward,
                                 double backward) {
-  std::map<std::pair<int, std::size_t>, double> done[2];  // by stage and micro-batch: when
-  std::vector<std::size_t> next(schedule.actions.size(), 0);
-  std::vector<double> free(schedule.actions.size(), 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t member = 0; member < next.size(); ++member)
-      while (next[member] < schedule.actions[member].size()) {
-        const Action& action = schedule.actions[member][next[member]];
-        const bool turns = action.backward && action.stage + 1 == stages;
-        const int before = action.stage + (action.backward ? (turns ? 0 : 1) : -1);
-        double from = 0;
-        if (before >= 0) {
-          const auto& of = done[action.backward && !turns ? 1 : 0];
-          const auto found = of.find({before, action.micro});
-          if (found == of.end()) break;
-          from = found->second;
-        }
-        const double ends = std::max(from, free[member]) + (action.backward ? backward : forward);
-        done[action.backward ? 1 : 0][{action.stage, action.micro}] = free[member] = ends;
-        ++next[member];
-        moved = true;
-      }
-  }
-  for (std::size_t member = 0; member < next.size(); ++member)
-    if (next[member] < schedule.actions[member].size()) return std::nullopt;
-  const auto work = static_cast<double>(micros) * stages / static_cast<double>(free.size()) * (forward + backward);
-  return 1 - work / *std::max_element(free.begin(), free.end());
+  const auto all = static_cast<std::size_t>(stages);
+  const auto time = TimeOf(schedule, std::vector<double>(all, forward), std::vector<double>(all, backward));
+  if (!time) return std::nullopt;
+  const auto work =
+      static_cast<double>(micros) * stages / static_cast<double>(schedule.actions.size()) * (forward + backward);
+  return 1 - work / *time;
 }
 
 constexpr Order kOrders[] = {Order::kFlush, Order::kOneByOne, Order::kInterleaved};

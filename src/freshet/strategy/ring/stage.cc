@@ -35,7 +35,7 @@ Result<Stage> Stage::Make(const model::network::Graph& graph, Options options, s
   Stage stage(graph, std::move(options));
   stage.MakeRoom(1, 1, rows);
   TRY(stage.Begin(0, rows));
-  stage.FindSources(*stage.slots_[0].programs.front());
+  stage.FindSources(*stage.slots_[0].program);
   return stage;
 }
 
@@ -63,6 +63,7 @@ void Stage::FindSources(const Program& program) {
 void Stage::MakeRoom(std::size_t depth, std::size_t depth_before, std::size_t rows) {
   depth_ = depth;
   depth_before_ = depth_before;
+  computed_ = nullptr;
   slots_.resize(std::max(slots_.size(), depth));
   gradients_.resize(std::max(gradients_.size(), depth_before));
   for (Slot& slot : slots_) MakeRoomFor(options_.cut.enters, rows, slot.entering);
@@ -74,30 +75,37 @@ Result<void> Stage::Begin(std::size_t micro, std::size_t rows) {
   slot.rows = rows;
   TRY(UseProgram(slot, rows));
   slot.added.resize(sources_.size());
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    if (sources_[i].head) slot.added[i].resize(rows * static_cast<std::size_t>(options_.leaves[i].elements));
+  slot.leaving.resize(sources_.size());
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const std::size_t floats = rows * static_cast<std::size_t>(options_.leaves[i].elements);
+    if (Apart(sources_[i]) && options_.leaves[i].learns) slot.added[i].resize(floats);
+    if (options_.recompute && !sources_[i].passes) slot.leaving[i].resize(floats);
+  }
   return {};
 }
 
 // Updates have micro-batches of two sizes where they cannot be cut evenly, and the last one of an epoch has others.
 Result<void> Stage::UseProgram(Slot& slot, std::size_t rows) {
   constexpr std::size_t kKept = 3;
-  const auto found = std::find_if(slot.programs.begin(), slot.programs.end(),
-                                  [&](const auto& program) { return program->options().rows == rows; });
-  if (found != slot.programs.end()) {
-    slot.programs.splice(slot.programs.begin(), slot.programs, found);
-    return {};
+  Programs& programs = options_.recompute ? shared_ : slot.programs;
+  const auto found =
+      std::find_if(programs.begin(), programs.end(), [&](const auto& one) { return one->options().rows == rows; });
+  if (found != programs.end()) {
+    programs.splice(programs.begin(), programs, found);
+  } else {
+    if (programs.size() >= kKept) programs.pop_back();
+    const auto& enters = options_.cut.enters;
+    const bool back = std::any_of(enters.begin(), enters.end(), [](const Crossing& one) { return one.learns; });
+    programs.push_front(TRY(Program::Compile(graph_, {.rows = rows,
+                                                      .training = true,
+                                                      .threads = options_.threads,
+                                                      .backend = options_.backend,
+                                                      .first = options_.cut.first,
+                                                      .last = options_.cut.last,
+                                                      .input_gradients = back})));
+    programs.front()->Measure(clock_);
   }
-  if (slot.programs.size() >= kKept) slot.programs.pop_back();
-  const auto& enters = options_.cut.enters;
-  const bool back = std::any_of(enters.begin(), enters.end(), [](const Crossing& one) { return one.learns; });
-  slot.programs.push_front(TRY(Program::Compile(graph_, {.rows = rows,
-                                                         .training = true,
-                                                         .threads = options_.threads,
-                                                         .backend = options_.backend,
-                                                         .first = options_.cut.first,
-                                                         .last = options_.cut.last,
-                                                         .input_gradients = back})));
+  slot.program = programs.front().get();
   return {};
 }
 
@@ -106,26 +114,43 @@ std::span<float> Stage::Entering(std::size_t micro, std::size_t i) {
   return std::span(slot.entering[i]).first(slot.rows * static_cast<std::size_t>(options_.cut.enters[i].elements));
 }
 
-void Stage::Forward(std::size_t micro, const optimize::Parameters& parameters, const float* input,
-                    const model::network::Draw& draw) {
+void Stage::Run(Slot& slot, const optimize::Parameters& parameters, const float* input,
+                const model::network::Draw& draw) {
   CHECK(!reads_rows_ || input != nullptr);
-  Slot& slot = At(micro);
   std::vector<const float*> inputs;
   for (const auto& from : inputs_) inputs.push_back(from ? slot.entering[*from].data() : input);
-  slot.programs.front()->Forward(parameters, inputs, draw);
+  slot.program->Forward(parameters, inputs, draw);
+  computed_ = &slot;
+}
+
+void Stage::Forward(std::size_t micro, const optimize::Parameters& parameters, const float* input,
+                    const model::network::Draw& draw) {
+  Slot& slot = At(micro);
+  Run(slot, parameters, input, draw);
+  for (std::size_t i = 0; i < slot.leaving.size(); ++i)
+    if (!slot.leaving[i].empty()) std::ranges::copy(slot.program->Output(sources_[i].index), slot.leaving[i].begin());
+}
+
+bool Stage::Again(std::size_t micro, const optimize::Parameters& parameters, const float* input,
+                  const model::network::Draw& draw) {
+  Slot& slot = At(micro);
+  if (!options_.recompute || computed_ == &slot) return false;
+  Run(slot, parameters, input, draw);
+  return true;
 }
 
 std::span<const float> Stage::Leaving(std::size_t micro, std::size_t i) const {
   const Slot& slot = At(micro);
   const std::size_t floats = slot.rows * static_cast<std::size_t>(options_.leaves[i].elements);
   if (sources_[i].passes) return std::span(slot.entering[sources_[i].index]).first(floats);
-  const std::span<const float> made = slot.programs.front()->Output(sources_[i].index);
+  if (options_.recompute) return slot.leaving[i];
+  const std::span<const float> made = slot.program->Output(sources_[i].index);
   CHECK(made.size() == floats);
   return made;
 }
 
 std::vector<Stage::HeadOutput> Stage::Heads(std::size_t micro) const {
-  Program& program = *At(micro).programs.front();
+  Program& program = *At(micro).program;
   std::vector<HeadOutput> outputs;
   for (const std::size_t i : heads_)
     outputs.push_back({*program.outputs()[i].head, program.Output(i), program.OutputGradient(i)});
@@ -135,19 +160,20 @@ std::vector<Stage::HeadOutput> Stage::Heads(std::size_t micro) const {
 std::span<float> Stage::LeavingGradient(std::size_t micro, std::size_t i) {
   Slot& slot = At(micro);
   const Source& source = sources_[i];
-  if (source.head) return slot.added[i];
-  if (!source.passes) return slot.programs.front()->OutputGradient(source.index);
+  if (Apart(source)) return slot.added[i];
+  if (!source.passes) return slot.program->OutputGradient(source.index);
   const std::size_t floats = slot.rows * static_cast<std::size_t>(options_.leaves[i].elements);
   return std::span(gradients_[micro % depth_before_][source.index]).first(floats);
 }
 
 void Stage::Backward(std::size_t micro, const optimize::Parameters& parameters, optimize::Gradient& gradient) {
   Slot& slot = At(micro);
-  Program& program = *slot.programs.front();
+  Program& program = *slot.program;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (!sources_[i].head || !options_.leaves[i].learns) continue;
+    if (!Apart(sources_[i]) || !options_.leaves[i].learns) continue;
     const std::span<float> deltas = program.OutputGradient(sources_[i].index);
-    for (std::size_t k = 0; k < deltas.size(); ++k) deltas[k] += slot.added[i][k];
+    if (!sources_[i].head) std::ranges::copy(slot.added[i], deltas.begin());
+    for (std::size_t k = 0; sources_[i].head && k < deltas.size(); ++k) deltas[k] += slot.added[i][k];
   }
   std::vector<float*> places;
   if (program.options().input_gradients)
@@ -163,10 +189,32 @@ std::span<const float> Stage::EnteringGradient(std::size_t micro, std::size_t i)
   return std::span(gradients_[micro % depth_before_][i]).first(floats);
 }
 
+void Stage::Measure(const base::Clock* clock) {
+  clock_ = clock;
+  for (const auto& program : shared_) program->Measure(clock);
+  for (Slot& slot : slots_)
+    for (const auto& program : slot.programs) program->Measure(clock);
+}
+
+void Stage::AddSeconds(std::vector<double>& by_layer) const {
+  const auto add = [&](const Programs& programs) {
+    for (const auto& program : programs) {
+      const std::vector<Program::Seconds> seconds = program->seconds();
+      for (std::size_t layer = 0; layer < seconds.size(); ++layer)
+        by_layer[layer] += seconds[layer].forward + seconds[layer].backward;
+    }
+  };
+  add(shared_);
+  for (const Slot& slot : slots_) add(slot.programs);
+}
+
 std::size_t Stage::bytes() const {
-  std::size_t bytes = slots_[0].programs.front()->arena_bytes() * depth_;
+  std::size_t bytes = slots_[0].program->arena_bytes() * (options_.recompute ? 1 : depth_);
   for (const Slot& slot : slots_) bytes += BytesOf(slot.entering);
   for (const Memory& memory : gradients_) bytes += BytesOf(memory);
+  for (const Crossing& leaves : options_.leaves)
+    if (options_.recompute)
+      bytes += 2 * depth_ * slots_[0].rows * static_cast<std::size_t>(leaves.elements) * sizeof(float);
   return bytes;
 }
 
