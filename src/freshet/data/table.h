@@ -72,4 +72,24 @@ std::unique_ptr<Table> DenseTable(std::uint64_t rows, std::vector<std::uint64_t>
 std::unique_ptr<Table> SparseTable(std::uint64_t rows, std::uint64_t columns, const Numbers& starts,
                                    const Numbers& indices, const Numbers& values);
 
+// Some rows of one column: numbers, or texts, or texts that stand in a dictionary. What is missing has no bit in `valid`.
+struct ColumnPiece {
+  std::uint64_t rows = 0;
+  Numbers numbers = {};         // of texts: where each begins, and where the last ends, in `bytes`
+  const char* bytes = nullptr;  // of texts
+  std::shared_ptr<const ColumnPiece> dictionary = {};  // `numbers` are places in this piece
+  const std::uint8_t* valid = nullptr;                 // a bit for each row, from `first_bit` on; null: all are there
+  std::uint64_t first_bit = 0;
+};
+
+// Columns by name, each in pieces of its own: a data frame, or arrays beside each other. Texts are categories. `label`
+// is the column that has the labels; "" guesses as for a table in a file, "none" if there is none or they are given
+// otherwise. Ratings (InputOptions::format) are a user, an item and, as label, a rating, whatever their names. The
+// description of a model picks its columns by their names, and lets others be.
+struct TableColumn {
+  std::string name;
+  std::vector<ColumnPiece> pieces;
+};
+Result<std::unique_ptr<Table>> ColumnTable(std::vector<TableColumn> columns, const std::string& label);
+
 }  // namespace freshet::data
