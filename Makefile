@@ -148,7 +148,7 @@ python: build  ## the Python package: a wheel in build/wheels, installed into bu
 test-python: python  ## the tests of the Python package, and the examples in its documentation
 	@$(PYTHON) -c 'import pytest' 2> /dev/null || $(PYTHON) -m pip install -q pytest
 	@$(PYTHON) -m pip install -q $(PYTHON_PEERS) || echo "SKIP SKIP SKIP test-python: of $(PYTHON_PEERS) some could not be installed; WHAT NEEDS THEM IS NOT TESTED"
-	@cd python && ../$(PYTHON) -m pytest -q -rs --import-mode=importlib tests
+	@$(PYTHON) -m pytest -q -rs --import-mode=importlib -p no:cacheprovider python/tests
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

@@ -36,6 +36,7 @@ class Model:
     def __init__(self, native, report=None):
         self._native = native
         self._labels = None
+        self._learning = {}
         self.report = report or {}
         """What :func:`freshet.train` has to say of how it went; empty for a model from a file."""
 
@@ -62,7 +63,7 @@ class Model:
         self._native.to_onnx(os.fspath(path), ml)
 
     def __reduce__(self):
-        return _unpickled, (self.to_bytes(), self.report)
+        return _unpickled, (self.to_bytes(), self.report, self._learning)
 
     @property
     def kind(self):
@@ -151,6 +152,7 @@ class Model:
     def learn_with(self, **options):
         """How updates learn: optimizer, rate, schedule, l1, l2 …, by the names of the command line. Before the first."""
         self._native.set_learning(options)
+        self._learning = options
 
     def recommend(self, user, count=10):
         """The best items for a user that they have not rated: pairs of name and score."""
@@ -160,5 +162,8 @@ class Model:
         return f"<freshet.Model {self.kind}, {self.loss} loss, {self.rows} rows>"
 
 
-def _unpickled(data, report):
-    return Model(_native.Model.from_bytes(data), report)
+def _unpickled(data, report, learning):
+    model = Model(_native.Model.from_bytes(data), report)
+    if learning:
+        model.learn_with(**learning)
+    return model

@@ -44,8 +44,10 @@ class Estimator(BaseEstimator):
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         source = _input.source(self._rows(X), y, self._weights(sample_weight, X))
+        options = self._options(X, whole=False)
         if not hasattr(self, "model_"):
-            self.model_ = Model(_native.cold(source, self._options(X, whole=False), classes or []))
+            self.model_ = Model(_native.cold(source, options, classes or []))
+        self.model_.learn_with(**{name: options[name] for name in ("optimizer", "rate", "l1", "l2") if name in options})
         self.model_._native.update(source, self.threads or 0)
         return self
 
@@ -78,7 +80,8 @@ class Classifier(ClassifierMixin, Estimator):
         return _input.Coded(codes.astype(np.int32), self._names())
 
     def _names(self):
-        return [str(label) for label in self.classes_]
+        labels = self.classes_.astype(int) if self.classes_.dtype.kind == "b" else self.classes_
+        return [str(label) for label in labels]
 
     def _check_classes(self):
         if len(self.classes_) < 2:

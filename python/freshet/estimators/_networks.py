@@ -69,7 +69,7 @@ class NetworkClassifier(_Network, Classifier):
     """
 
     def __init__(self, layers=(100,), *, shape=None, optimizer="adam", rate=None, l2=1e-4, batch=32, epochs=100, dropout=None,
-                 shuffle=True, standardise=False, threads=None, random_state=None):
+                 shuffle=True, standardise=True, threads=None, random_state=None):
         self.layers = layers
         self.shape = shape
         self.optimizer = optimizer
@@ -104,7 +104,7 @@ class NetworkRegressor(_Network, Regressor):
     """
 
     def __init__(self, layers=(100,), *, shape=None, optimizer="adam", rate=None, l2=1e-4, batch=32, epochs=100, dropout=None,
-                 shuffle=True, standardise=False, threads=None, random_state=None):
+                 shuffle=True, standardise=True, threads=None, random_state=None):
         self.layers = layers
         self.shape = shape
         self.optimizer = optimizer
