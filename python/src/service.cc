@@ -96,6 +96,8 @@ class Server {
     options.threads = how.threads;
     server->service_ =
         TRY(serve::Service::Open(world.env(server->executor_), world.memory(), std::move(options), std::move(offers)));
+    server->address_ = server->service_->address();
+    server->port_ = server->service_->port();
     server->thread_ = std::thread([raw = server.get()] { raw->ended_ = raw->service_->Run(raw->stop_); });
     return server;
   }
@@ -103,11 +105,12 @@ class Server {
     if (thread_.joinable()) (void)Stop();
   }
 
-  std::string address() const { return service_->address(); }
-  int port() const { return service_->port(); }
+  const std::string& address() const { return address_; }
+  int port() const { return port_; }
   Result<void> Stop() {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
+    service_ = nullptr;  // and lets go of the state, for the next server
     return ended_;
   }
 
@@ -115,6 +118,8 @@ class Server {
   Server() = default;
   base::InlineExecutor executor_;
   std::unique_ptr<serve::Service> service_;
+  std::string address_;
+  int port_ = 0;
   std::atomic<bool> stop_{false};
   Result<void> ended_;  // read once the thread is joined
   std::thread thread_;

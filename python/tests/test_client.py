@@ -27,7 +27,7 @@ def test_columns_and_sparse_rows_and_ratings_travel_too(tmp_path, rng):
     of_columns = freshet.train(columns, (columns["town"] == "Oslo").astype(int))
     X = sparse.random(300, 50, 0.2, format="csr", random_state=1)
     of_sparse = freshet.train(X, (X[:, 0].toarray()[:, 0] > 0).astype(int))
-    pairs = freshet.Columns(user=rng.integers(0, 9, 300), item=rng.integers(0, 9, 300))
+    pairs = freshet.Columns(user=rng.integers(0, 9, 300), item=rng.integers(0, 99, 300))
     of_ratings = freshet.train(pairs, rng.normal(size=300), format="ratings")
     models = {"columns": of_columns, "sparse": of_sparse, "ratings": of_ratings}
     with freshet.Server(models, state=tmp_path) as server:
@@ -108,6 +108,7 @@ def test_errors_of_a_server_are_exceptions(tmp_path, sea, model):
 def test_tokens_say_who_may_do_what(tmp_path, sea, model):
     X, y = sea
     (tmp_path / "tokens").write_text("predict reader " + "r" * 32 + "\nlearn teacher " + "t" * 32 + "\n")
+    (tmp_path / "tokens").chmod(0o600)
     with freshet.Server({"sea": model}, state=tmp_path / "state", tokens=tmp_path / "tokens") as server:
         with pytest.raises(freshet.errors.InvalidError, match="401"):
             freshet.Client(server.address, "sea").infer(X[:1])

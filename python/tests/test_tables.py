@@ -37,7 +37,7 @@ def tables(columns):
         made["pyarrow views"] = table.set_column(0, "town", table["town"].cast(pyarrow.string_view()))
         try:
             import duckdb
-            made["duckdb"] = duckdb.sql("select * from table")
+            made["duckdb"] = duckdb.from_arrow(table)
         except ImportError:
             print("SKIP SKIP SKIP duckdb is not here")
     if "pandas" in made:
