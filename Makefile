@@ -142,7 +142,7 @@ python: build  ## the Python package: a wheel in build/wheels, installed into bu
 	@$(PYTHON) -c 'import scikit_build_core, nanobind, sklearn, auditwheel' 2> /dev/null || $(PYTHON) -m pip install -q $(PYTHON_TOOLS)
 	@cmake --install build/release --prefix build/installed > /dev/null
 	@rm -rf build/wheels && CMAKE_PREFIX_PATH=$(CURDIR)/build/installed $(PYTHON) -m pip wheel -q --no-build-isolation --no-deps --no-cache-dir -w build/wheels/plain ./python
-	@build/python/bin/auditwheel -v repair -w build/wheels build/wheels/plain/*.whl > build/wheels/audit.log 2>&1 || { tail -5 build/wheels/audit.log; exit 1; }
+	@PATH=$(CURDIR)/build/python/bin:$$PATH auditwheel -v repair -w build/wheels build/wheels/plain/*.whl > build/wheels/audit.log 2>&1 || { tail -5 build/wheels/audit.log; exit 1; }
 	@$(PYTHON) -m pip install -q --force-reinstall --no-deps build/wheels/*.whl && ls build/wheels/*.whl
 
 test-python: python  ## the tests of the Python package, and the examples in its documentation

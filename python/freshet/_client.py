@@ -1,8 +1,11 @@
+from __future__ import annotations
+
 import http.client
 import json
 import time
 import urllib.parse
 import uuid
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +52,7 @@ class Client:
     1
     """
 
-    def __init__(self, url, model=None, *, token=None, timeout=30.0, context=None):
+    def __init__(self, url: str, model: str | None = None, *, token: str | None = None, timeout: float = 30.0, context=None):
         self._url = urllib.parse.urlsplit(url if "//" in url else "http://" + url)
         self._token = token
         self._timeout = timeout
@@ -57,37 +60,37 @@ class Client:
         self._connection = None
         self._model = model
 
-    def close(self):
+    def close(self) -> None:
         """Closes the connection; another is made when it is needed."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def __enter__(self):
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_):
         self.close()
 
-    def models(self):
+    def models(self) -> list[str]:
         """The names of the server's models."""
         return [one["name"] for one in self._json("GET", "/v2/models")["models"]]
 
-    def ready(self):
+    def ready(self) -> bool:
         """Does the server want requests?"""
         try:
             return self._ask("GET", "/v2/health/ready", None, {}, again=False)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
-    def infer(self, rows, *, id=None, version=None):  # noqa: A002 - as the protocol calls it
+    def infer(self, rows, *, id: Any = None, version: Any = None) -> dict[str, np.ndarray]:  # noqa: A002 - as the protocol calls it
         """Predictions: arrays by name, `score` and, where labels have names, `label`. With an `id` the prediction waits for
         its label (:meth:`feedback`); with a `version` a kept one answers."""
         where = "infer" if version is None else f"versions/{version}/infer"
         request = {} if id is None else {"id": str(id)}
         return self._tensors(where, _inputs(rows), request, again=True)[1]
 
-    def learn(self, rows, labels=None, *, ids=None, weights=None, times=None):
+    def learn(self, rows, labels=None, *, ids=None, weights=None, times=None) -> dict[str, Any]:
         """Rows with their labels, to be learned once each: `accepted` says how many are in the log, `sequence` the number of
         the last. `ids` are made up where none are given, so that a request can be sent again."""
         inputs = _inputs(rows)
@@ -103,7 +106,7 @@ class Client:
             inputs["times"] = np.asarray(times, np.int64)
         return self._tensors("learn", inputs, {}, again=True)[0]
 
-    def feedback(self, id, label, *, owner=None):  # noqa: A002
+    def feedback(self, id: Any, label: Any, *, owner: str | None = None) -> dict[str, Any]:  # noqa: A002
         """The label of what was predicted under this id; for several rows a list of labels."""
         body = {"id": str(id)}
         several = isinstance(label, (list, tuple, np.ndarray))
@@ -112,20 +115,20 @@ class Client:
             body["owner"] = owner
         return self._json("POST", self._path("feedback"), body, again=True)
 
-    def recommend(self, user, count=10, *, seen=()):
+    def recommend(self, user: Any, count: int = 10, *, seen=()) -> dict[str, Any]:
         """The best items for a user that they have not rated."""
         body = {"user": str(user), "k": count, "seen": [str(item) for item in seen]}
         return self._json("POST", self._path("recommend"), body, again=True)
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """How the model serves, learns and trains."""
         return self._json("GET", self._path("stats"))
 
-    def versions(self):
+    def versions(self) -> dict[str, Any]:
         """The versions that are kept."""
         return self._json("GET", self._path("versions"))
 
-    def roll_back(self, version, *, discard=None, relearn=False):
+    def roll_back(self, version: Any, *, discard=None, relearn: bool = False) -> dict[str, Any]:
         """Makes an earlier version the current one. `discard` names observations that leave the history: a pair of sequence
         numbers, or a dict of sequences, times and ids; with `relearn` the others are learned once more."""
         body = {"version": str(version), "relearn": relearn}
@@ -133,11 +136,11 @@ class Client:
             body["discard"] = discard if isinstance(discard, dict) else list(discard)
         return self._json("POST", self._path("rollback"), body)
 
-    def pin(self, version, pinned=True):
+    def pin(self, version: Any, pinned: bool = True) -> dict[str, Any]:
         """Keeps a version for good, or no longer."""
         return self._json("POST", self._path("pin"), {"version": str(version), "pinned": pinned})
 
-    def iterate(self):
+    def iterate(self) -> dict[str, Any]:
         """Asks for a training iteration soon."""
         return self._json("POST", self._path("iterate"), {})
 

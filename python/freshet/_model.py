@@ -1,5 +1,8 @@
+from __future__ import annotations
+
 import json
 import os
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +36,7 @@ class Model:
     True
     """
 
-    def __init__(self, native, report=None):
+    def __init__(self, native, report: dict[str, Any] | None = None):
         self._native = native
         self._labels = None
         self._learning = {}
@@ -41,24 +44,24 @@ class Model:
         """What :func:`freshet.train` has to say of how it went; empty for a model from a file."""
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike) -> Model:
         """A model from a file."""
         return cls(_native.Model.load(os.fspath(path)))
 
     @classmethod
-    def from_bytes(cls, data):
+    def from_bytes(cls, data: bytes) -> Model:
         """A model from what :meth:`to_bytes` gave."""
         return cls(_native.Model.from_bytes(bytes(data)))
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes the model file, wholly or not at all."""
         self._native.save(os.fspath(path))
 
-    def to_bytes(self):
+    def to_bytes(self) -> bytes:
         """What a model file holds, with what its update rule has summed up if it has learned since it was made."""
         return self._native.to_bytes()
 
-    def to_onnx(self, path, *, ml=False):
+    def to_onnx(self, path: str | os.PathLike, *, ml: bool = False) -> None:
         """Writes an ONNX file. With `ml`, linear models by the operators of ai.onnx.ml."""
         self._native.to_onnx(os.fspath(path), ml)
 
@@ -66,22 +69,22 @@ class Model:
         return _unpickled, (self.to_bytes(), self.report, self._learning)
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """linear, factorization, fm, kmeans or network."""
         return self._native.kind
 
     @property
-    def loss(self):
+    def loss(self) -> str:
         """logistic, hinge, squared or softmax."""
         return self._native.loss
 
     @property
-    def rows(self):
+    def rows(self) -> int:
         """How many rows it has learned from."""
         return self._native.rows
 
     @property
-    def classes(self):
+    def classes(self) -> np.ndarray:
         """The labels that a row can have, in the order of :meth:`predict_proba`'s columns; empty where they are numbers."""
         if self._labels is None:
             self._labels = _as_labels(self._native.classes)
@@ -93,25 +96,25 @@ class Model:
         return next((column["name"] for column in self.input["columns"] if column["kind"] == "label"), "none")
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """What the model is, as its file says it."""
         return json.loads(self._native.config)
 
     @property
-    def input(self):
+    def input(self) -> dict[str, Any]:
         """How it reads rows, as its file says it."""
         return json.loads(self._native.input)
 
     @property
-    def weights(self):
+    def weights(self) -> dict[str, np.ndarray]:
         """Its parameters: copies of all blocks, by name."""
         return dict(self._native.blocks())
 
-    def scores(self, rows, *, threads=0):
+    def scores(self, rows, *, threads: int = 0) -> np.ndarray:
         """What the model gives for each row, before the loss makes a probability of it: an array of one or more columns."""
         return self._native.predict(_input.source(rows), False, threads)
 
-    def predict(self, rows, *, threads=0):
+    def predict(self, rows, *, threads: int = 0) -> np.ndarray:
         """For each row a label, a number, or the number of a cluster."""
         scores = self.scores(rows, threads=threads)
         if self._native.clusters:
@@ -121,18 +124,18 @@ class Model:
         best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes[best]
 
-    def predict_proba(self, rows, *, threads=0):
+    def predict_proba(self, rows, *, threads: int = 0) -> np.ndarray:
         """For each row the probability of every class, in the order of :attr:`classes`."""
         if self.loss not in ("logistic", "softmax"):
             raise InvalidError(f"a model of {self.loss} loss has no probabilities; train it with loss logistic or softmax")
         linked = self._native.predict(_input.source(rows), True, threads)
         return linked if linked.shape[1] > 1 else np.hstack([1 - linked, linked])
 
-    def evaluate(self, rows, y=None, *, sample_weight=None, threads=0):
+    def evaluate(self, rows, y=None, *, sample_weight=None, threads: int = 0) -> dict[str, float]:
         """How good its predictions are: error rate, log loss, area under the curve, RMSE, as far as they apply."""
         return self._native.evaluate(_input.source(rows, y, sample_weight, label=self._label), threads)
 
-    def update(self, rows, y=None, *, sample_weight=None, threads=0):
+    def update(self, rows, y=None, *, sample_weight=None, threads: int = 0) -> float:
         """Learns from more rows, one by one in their order, by the rule that suits a stream without an end (see
         :meth:`learn_with`). Returns the mean loss of what it predicted just before each.
 
@@ -149,12 +152,12 @@ class Model:
             return self._native.update_row(rows, y, 1.0 if sample_weight is None else sample_weight)
         return self._native.update(_input.source(rows, y, sample_weight, label=self._label), threads)
 
-    def learn_with(self, **options):
+    def learn_with(self, **options: Any) -> None:
         """How updates learn: optimizer, rate, schedule, l1, l2 …, by the names of the command line. Before the first."""
         self._native.set_learning(options)
         self._learning = options
 
-    def recommend(self, user, count=10):
+    def recommend(self, user: Any, count: int = 10) -> list[tuple[str, float]]:
         """The best items for a user that they have not rated: pairs of name and score."""
         return self._native.recommend(str(user), count)
 

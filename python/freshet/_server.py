@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from . import _native
 from ._model import Model
@@ -22,7 +25,7 @@ class Server:
     ['line']
     """
 
-    def __init__(self, models, *, state, **options):
+    def __init__(self, models: Model | dict[str, Model | str | os.PathLike], *, state: str | os.PathLike, **options: Any):
         if not isinstance(models, dict):
             models = {"model": models}
         loaded = [(str(name), (model if isinstance(model, Model) else Model.load(model))._native)
@@ -30,19 +33,19 @@ class Server:
         self._native = _native.Server.open(loaded, os.fspath(state), options)
 
     @property
-    def address(self):
+    def address(self) -> str:
         """Where it answers: http://127.0.0.1:8080/"""
         return self._native.address
 
     @property
-    def port(self):
+    def port(self) -> int:
         return self._native.port
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends what is under way and closes the models. More than once does nothing more."""
         self._native.stop()
 
-    def __enter__(self):
+    def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *_):

@@ -1,10 +1,15 @@
+from __future__ import annotations
+
+from typing import Any, Callable
+
 from . import _input, _native
 from ._model import Model
 from ._progress import listener
 
 
-def train(rows, y=None, *, sample_weight=None, columns=None, classes=None, start=None, threads=0, progress=None,
-          **options):
+def train(rows, y=None, *, sample_weight=None, columns: list[str] | None = None, classes: list | None = None,
+          start: Model | None = None, threads: int = 0, progress: bool | Callable[[dict], None] | None = None,
+          **options: Any) -> Model:
     """Trains a model, as `freshet train` does: every option of the command line is an argument, with `_` for `-`.
 
     :param rows: an array of numbers (float32 or float64 are read where they lie), a SciPy CSR matrix, a table with

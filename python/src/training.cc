@@ -7,6 +7,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <mutex>
 
 #include "attend.h"
@@ -16,6 +18,7 @@
 #include "model.h"
 #include "options.h"
 #include "tables.h"
+#include "train/event_file.h"
 #include "train/job.h"
 #include "world.h"
 
@@ -23,6 +26,8 @@ namespace nb = nanobind;
 
 namespace freshet::python {
 namespace {
+
+std::atomic<int> g_runs{0};  // of this process, to tell their event files apart
 
 // The latest of what a training thread tells, for the thread that has the interpreter.
 class Bulletin {
@@ -81,9 +86,10 @@ nb::dict ReportOf(const train::Outcome& outcome) {
 }
 
 // Options that stand beside those of the job, and the job itself as they say.
-void SetJob(const nb::dict& options, train::Job& job) {
+void SetJob(const nb::dict& options, train::Job& job, std::string& tensorboard) {
   base::Settings settings;
   settings.Group("Result");
+  settings.Add("tensorboard", &tensorboard, "write how it goes into this directory, for TensorBoard");
   settings.Add("trace", &job.trace, "what every worker did when, for Perfetto or chrome://tracing (JSON)");
   job.Register(settings);
   SetOptions(options, settings);
@@ -94,7 +100,8 @@ nb::tuple Train(nb::handle source, const nb::dict& options, const std::vector<st
                 nb::handle progress, Model* earlier) {
   World& world = World::Get();
   train::Job job;
-  SetJob(options, job);
+  std::string tensorboard;
+  SetJob(options, job, tensorboard);
   const data::Input named = InputOf(source);
   job.input.paths = named.paths;
   job.input.table = named.table;
@@ -103,20 +110,27 @@ nb::tuple Train(nb::handle source, const nb::dict& options, const std::vector<st
   Bulletin bulletin;
   train::Around around;
   around.stop = &stop;
-  around.progress = [&](const train::Progress& now) { bulletin.Post(now); };
+  base::SystemClock clock;
+  std::unique_ptr<train::EventFile> events;
+  if (!tensorboard.empty())
+    events = ValueOf(train::EventFile::Open(world.files(), clock, tensorboard, Str(getpid(), ".", ++g_runs)));
+  around.progress = [&](const train::Progress& now) {
+    bulletin.Post(now);
+    if (events != nullptr) events->Add(now);
+  };
   const auto tick = [&] {
     if (progress.is_none()) return;
     if (const auto now = bulletin.Take()) progress(DictOf(*now));
   };
   std::optional<model::TrainedModel> start;
   auto outcome = Attended<train::Outcome>(stop, tick, [&]() -> Result<train::Outcome> {
-    base::SystemClock clock;
     base::ThreadPool pool(threads > 0 ? threads : base::AvailableCores(), &clock);
     if (earlier != nullptr) start = TRY(earlier->Copy(world.memory()));
     if (start) around.earlier = &*start;
     return train::Run(world.env(pool), world.memory(), std::move(job), std::move(around));
   });
   tick();
+  if (events != nullptr) ValueOf(events->End(outcome.report));
   const nb::dict report = ReportOf(outcome);
   return nb::make_tuple(nb::cast(new Model(std::move(outcome.trained)), nb::rv_policy::take_ownership), report);
 }
@@ -143,7 +157,8 @@ Result<std::unique_ptr<Model>> MakeCold(train::Job job) {
 
 std::unique_ptr<Model> Cold(nb::handle source, const nb::dict& options, const std::vector<std::string>& classes) {
   train::Job job;
-  SetJob(options, job);
+  std::string unused;
+  SetJob(options, job, unused);
   job.input.table = InputOf(source).table;
   job.input.options.classes = classes;
   if (job.learning.optimizer == "lbfgs")
