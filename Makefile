@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server python test-python format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server bench-python python test-python format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -149,6 +149,9 @@ test-python: python  ## the tests of the Python package, and the examples in its
 	@$(PYTHON) -c 'import pytest' 2> /dev/null || $(PYTHON) -m pip install -q pytest
 	@$(PYTHON) -m pip install -q $(PYTHON_PEERS) || echo "SKIP SKIP SKIP test-python: of $(PYTHON_PEERS) some could not be installed; WHAT NEEDS THEM IS NOT TESTED"
 	@$(PYTHON) -m pytest -q -rs --import-mode=importlib -p no:cacheprovider python/tests
+
+bench-python: python  ## measures the Python package beside scikit-learn
+	@$(PYTHON) bench/python_peers.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all
