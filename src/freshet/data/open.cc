@@ -10,6 +10,7 @@
 #include "data/images/augment.h"
 #include "data/images/image_folder.h"
 #include "data/number.h"
+#include "data/table_reader.h"
 
 namespace freshet::data {
 namespace {
@@ -86,6 +87,8 @@ std::vector<std::string> Input::Resolved() const {
   return resolved;
 }
 
+std::string Input::Name() const { return table == nullptr ? Join(paths, ", ") : "the rows in memory"; }
+
 std::string Input::Once(base::Files& files) const {
   for (const std::string& pattern : Resolved()) {
     const auto found = files.Glob(pattern);
@@ -97,6 +100,11 @@ std::string Input::Once(base::Files& files) const {
 }
 
 Result<std::unique_ptr<RowSource>> Open(const base::Env& env, const Input& input, Description& description) {
+  if (input.table != nullptr) {
+    if (!input.paths.empty()) return Error{Code::kInvalid, "both rows in memory and input files; give one of them"};
+    const TableReader::Options reading = {TRY(ParsePart(input.part)), input.labelled, input.grow};
+    return std::unique_ptr<RowSource>(TRY(TableReader::Open(input.table, reading, input.options, description)));
+  }
   if (input.paths.empty()) return Error{Code::kInvalid, "no input files; name at least one, or - for standard input"};
   const std::vector<std::string> paths = input.Resolved();
   if (paths.size() == 1 && CacheReader::Is(env.files, paths[0])) {
@@ -120,7 +128,8 @@ Result<std::unique_ptr<RowSource>> Open(const base::Env& env, const Input& input
 Result<void> FindAllClasses(const base::Env& env, const Input& input, Description& description) {
   const bool text = description.format == "libsvm" || description.format == "csv" || description.format == "vw";
   const std::vector<std::string> paths = input.Resolved();
-  const bool cached = paths.size() == 1 && CacheReader::Is(env.files, paths[0]);  // whoever made it has looked
+  const bool cached = input.table != nullptr ||  // whoever opened or made it has looked
+                      (paths.size() == 1 && CacheReader::Is(env.files, paths[0]));
   const bool told = !input.options.classes.empty() || description.labels.kind != Labels::Kind::kClasses;
   const bool symbols = description.format == kTextFormat;
   if (!(text || symbols) || cached || told) return {};

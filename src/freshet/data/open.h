@@ -15,11 +15,14 @@
 
 namespace freshet::data {
 
+class Table;
+
 // An input, as whoever wants to read it describes it: where it lies and what is known of it. What is not said is told
 // from the data.
 struct Input {
   std::vector<std::string> paths;  // files, patterns, pipes, "-", a folder of images, or a cache of parsed rows
-  int rank = -1;                   // what {rank} in a path stands for; -1: for itself
+  std::shared_ptr<const Table> table = {};  // or rows in memory (data/table.h), in place of paths
+  int rank = -1;                            // what {rank} in a path stands for; -1: for itself
   InputOptions options;
   std::string part;                         // "K/N": one part of N of the data, the first being 0; "": all
   std::uint64_t max_bad_rows = 0;           // so many are set aside before reading fails
@@ -39,6 +42,8 @@ struct Input {
 
   // The paths as they are opened.
   std::vector<std::string> Resolved() const;
+  // What it is called in a message.
+  std::string Name() const;
   // Of the files that were named, one that cannot be read a second time (standard input, a pipe); "" when all can.
   std::string Once(base::Files& files) const;
 };

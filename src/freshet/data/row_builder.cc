@@ -58,7 +58,7 @@ class Indexing {
 
 }  // namespace
 
-RowBuilder::RowBuilder(const Description& description) : description_(description) {
+RowBuilder::RowBuilder(const Description& description, std::uint64_t first) : description_(description), first_(first) {
   const bool table = description.format == "csv", ratings = description.format == "ratings";
   form_ = description.dense ? Form::kNumbers : (table || ratings ? Form::kColumns : Form::kIndices);
   if (!table && !ratings) return;
@@ -86,7 +86,8 @@ Result<void> RowBuilder::FromNumbers(std::span<const float> values, Rows& rows) 
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     if (!std::isnan(values[i]) || !allows_missing())
-      return Bad(Str("row ", i / width, ", feature ", i % width, ": found ", values[i], ", expected a finite number"));
+      return Bad(Str("row ", first_ + i / width, ", feature ", i % width, ": found ", values[i],
+                     ", expected a finite number"));
     if (!description_.standardise) rows.dense[i] = 0;
   }
   return {};
@@ -109,11 +110,11 @@ Result<void> RowBuilder::FromIndices(std::span<const std::int64_t> starts, std::
   for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
     const std::int64_t begin = starts[r], end = starts[r + 1];
     if (end < begin || end > static_cast<std::int64_t>(entries))
-      return Bad(Str("row ", r, " starts at ", begin, " and ends at ", end, ", expected an end from ", begin, " to ",
-                     entries));
+      return Bad(Str("row ", first_ + r, " starts at ", begin, " and ends at ", end, ", expected an end from ", begin,
+                     " to ", entries));
     const auto at = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
     if (!indexing.Read(indices.subspan(at, count), rows.indices.data() + at, wrong))
-      return Bad(Str("row ", r, ": ", wrong));
+      return Bad(Str("row ", first_ + r, ": ", wrong));
     rows.offsets.Append(static_cast<std::uint32_t>(end));
   }
   if (rows.offsets.back() != entries)
@@ -145,7 +146,8 @@ Result<void> RowBuilder::SetLabels(const Values& labels, Rows& rows, std::vector
     if (auto name = open ? NewLabelIn(labels, r, description_) : std::nullopt)
       fresh->push_back({r, std::move(*name)});
     else
-      return Bad(Str("row ", r, ": label ", CellText(labels, r), ", expected ", description_.labels.Expected()));
+      return Bad(
+          Str("row ", first_ + r, ": label ", CellText(labels, r), ", expected ", description_.labels.Expected()));
   }
   return {};
 }

@@ -46,7 +46,7 @@ struct Cells {
 //
 // Ownership: borrows the description, which holds together (a Reader could be opened with it) and outlives it.
 // Threads:   any, as long as nobody changes the description.
-// Failure:   kBadInput saying which row (counted from 0), what was found and what was expected; `rows` is then
+// Failure:   kBadInput saying which row (counted from `first`), what was found and what was expected; `rows` is then
 // anything.
 class RowBuilder {
  public:
@@ -54,7 +54,7 @@ class RowBuilder {
   // columns; a table without categories takes numbers as well.
   enum class Form { kNumbers, kIndices, kColumns };
 
-  explicit RowBuilder(const Description& description);
+  explicit RowBuilder(const Description& description, std::uint64_t first = 0);
   const Description& description() const { return description_; }
   Form form() const { return form_; }
   bool takes_columns() const { return !fields_.empty(); }
@@ -87,6 +87,7 @@ class RowBuilder {
   Result<std::vector<const Cells*>> Match(std::span<const Cells> columns) const;
 
   const Description& description_;
+  const std::uint64_t first_;  // the number of the first row, in what is said of it
   Form form_;
   std::vector<CsvField> fields_;        // as the description's columns; of tables and ratings only
   std::vector<std::uint32_t> by_name_;  // numbers of the columns, by name

@@ -16,6 +16,7 @@ class RowBuilder::Filler {
   Filler(const RowBuilder& builder, const std::vector<const Cells*>& cells, bool labelled, Rows& rows,
          std::vector<NewName>& names)
       : description_(builder.description_),
+        first_(builder.first_),
         fields_(builder.fields_),
         cells_(cells),
         labelled_(labelled),
@@ -29,11 +30,12 @@ class RowBuilder::Filler {
       StartRow();
       for (std::size_t f = 0; f < fields_.size(); ++f) {
         if (cells_[f] == nullptr || Take(fields_[f], cells_[f]->values, r)) continue;
-        return Error{Code::kBadInput, Str("column ", Quoted(cells_[f]->name), ", row ", r, ": found ",
+        return Error{Code::kBadInput, Str("column ", Quoted(cells_[f]->name), ", row ", first_ + r, ": found ",
                                           CellText(cells_[f]->values, r), ", expected ", expected_)};
       }
       if (labelled_ && std::isnan(rows_.labels[r]))
-        return Error{Code::kBadInput, Str("row ", r, ": found no label, expected ", description_.labels.Expected())};
+        return Error{Code::kBadInput,
+                     Str("row ", first_ + r, ": found no label, expected ", description_.labels.Expected())};
       if (!description_.dense) rows_.offsets.Append(static_cast<std::uint32_t>(rows_.indices.size()));
     }
     return {};
@@ -169,6 +171,7 @@ class RowBuilder::Filler {
   }
 
   const Description& description_;
+  const std::uint64_t first_;
   const std::vector<CsvField>& fields_;
   const std::vector<const Cells*>& cells_;
   const bool labelled_, ratings_;

@@ -77,13 +77,44 @@ void Target::Unscale(std::span<float> scores) const {
   for (float& score : scores) score = Unscaled(score);
 }
 
+namespace {
+
+// As Target::Of, of labels that weigh something: one of weight two is two labels, and one of none is none.
+Target OfWeighted(std::vector<std::pair<float, float>> labels) {
+  std::erase_if(labels, [](const auto& label) { return !std::isfinite(label.first) || !(label.second > 0); });
+  if (labels.empty()) return {};
+  std::sort(labels.begin(), labels.end());
+  double all = 0;
+  for (const auto& [label, weight] : labels) all += weight;
+  const double stray = std::floor(all / 1000);
+  double passed = 0, mean = 0, squares = 0;
+  float least = labels.back().first, most = least;
+  for (const auto& [label, weight] : labels) {
+    passed += weight;
+    if (passed > stray) least = std::min(least, label);
+    if (passed >= all - stray) {
+      most = label;
+      break;
+    }
+  }
+  for (const auto& [label, weight] : labels) mean += weight * std::clamp(label, least, most) / all;
+  for (const auto& [label, weight] : labels) squares += weight * std::pow(std::clamp(label, least, most) - mean, 2);
+  const double deviation = std::sqrt(squares / all);
+  if (deviation > 0) return {mean, deviation};
+  return {mean, mean == 0 ? 1 : std::abs(mean)};  // as of labels without weights
+}
+
+}  // namespace
+
 Result<Target> EstimateTarget(const RowSource& source) {
   std::vector<float> labels;
+  std::vector<std::pair<float, float>> weighted;
   TRY(source.Glimpse([&](const Rows& rows) {
     const auto seen = rows.labels.span();
     labels.insert(labels.end(), seen.begin(), seen.end());
+    for (std::size_t r = 0; r < rows.weights.size(); ++r) weighted.emplace_back(rows.labels[r], rows.weights[r]);
   }));
-  return Target::Of(std::move(labels));
+  return weighted.size() == labels.size() ? OfWeighted(std::move(weighted)) : Target::Of(std::move(labels));
 }
 
 }  // namespace freshet::data

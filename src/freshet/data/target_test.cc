@@ -104,6 +104,35 @@ std::string Sorted(std::size_t rows, bool quoted) {
   return text;
 }
 
+// A label of weight two is two labels, one of none is none.
+TEST(Target, CountsLabelsByTheirWeights) {
+  World world;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(Str("seed ", seed));
+    base::Random random(seed, "weighted labels");
+    std::string weighted = "x,w,y\n", repeated = "x,w,y\n";
+    for (std::uint64_t r = 0; r < 200 + 50 * seed; ++r) {
+      const std::uint64_t weight = random.Below(4);
+      const std::string label = Str(random.Normal() * 7 + 100);
+      weighted += Str("1,", weight, ",", label, "\n");
+      for (std::uint64_t i = 0; i < weight; ++i) repeated += Str("1,1,", label, "\n");
+    }
+    Target targets[2];
+    const std::string* texts[] = {&weighted, &repeated};
+    for (int k = 0; k < 2; ++k) {
+      InputOptions input;
+      input.weight_column = "w";
+      input.task = Labels::Kind::kReal;
+      Description description;
+      const auto reader = Reader::Open(world.env(), FilesAt({world.Write("rows", *texts[k])}), input, description);
+      ASSERT_TRUE(reader.ok()) << reader.error().text;
+      targets[k] = EstimateTarget(*reader.value()).value();
+    }
+    EXPECT_NEAR(targets[0].mean(), targets[1].mean(), 1e-6);
+    EXPECT_NEAR(targets[0].deviation(), targets[1].deviation(), 1e-6);
+  }
+}
+
 TEST(Target, OfAFileIsOfAllItsPlaces) {
   World world;
   constexpr std::size_t kRows = 200'000;  // of several megabytes

@@ -68,9 +68,9 @@ Result<void> LoadBlocks(const data::TensorFile& file, Part part, const std::stri
   return {};
 }
 
-Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
-                       const optimize::Parameters& parameters, const data::Description& description,
-                       data::Metadata metadata, const Rated& rated, const Sums* sums) {
+Result<void> WriteModel(base::OutputFile& file, const Model& model, const optimize::Parameters& parameters,
+                        const data::Description& description, data::Metadata metadata, const Rated& rated,
+                        const Sums* sums) {
   std::vector<data::Tensor> tensors;
   std::vector<std::string> storage;
   metadata["format"] = "freshet model 1";
@@ -80,8 +80,15 @@ Result<void> SaveModel(base::Files& files, const std::string& path, const Model&
   description.Save(metadata, tensors, storage);
   const std::string packed = rated.Pack();
   if (!packed.empty()) tensors.push_back({kRated, data::DType::kU8, {packed.size()}, std::as_bytes(std::span(packed))});
-  return base::WriteAtomic(files, path,
-                           [&](base::OutputFile& file) { return data::WriteTensors(file, tensors, metadata); });
+  return data::WriteTensors(file, tensors, metadata);
+}
+
+Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,
+                       const optimize::Parameters& parameters, const data::Description& description,
+                       data::Metadata metadata, const Rated& rated, const Sums* sums) {
+  return base::WriteAtomic(files, path, [&](base::OutputFile& file) {
+    return WriteModel(file, model, parameters, description, metadata, rated, sums);
+  });
 }
 
 Result<TrainedModel> ModelFrom(const data::TensorFile& file, optimize::Memory& memory,

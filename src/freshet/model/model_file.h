@@ -22,6 +22,11 @@ struct TrainedModel {
   std::optional<Sums> sums{};  // what its update rule has summed up, where that was kept
 };
 
+// Writes what a model file holds.
+Result<void> WriteModel(base::OutputFile& file, const Model& model, const optimize::Parameters& parameters,
+                        const data::Description& description, data::Metadata metadata, const Rated& rated = {},
+                        const Sums* sums = nullptr);
+
 // Writes a model file: safetensors, the blocks by name, with the model's and the input's description as metadata.
 // Atomic: the old file stays whole until the new one is on the disk.
 Result<void> SaveModel(base::Files& files, const std::string& path, const Model& model,

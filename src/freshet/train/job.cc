@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "base/writable.h"
+#include "data/table.h"
 #include "optimize/scratch_memory.h"
 #include "train/agreement.h"
 #include "train/evaluate.h"
@@ -14,8 +15,9 @@ namespace {
 
 // What is read, for whoever resumes the run. When a file was written does not matter, only what is in it; of what
 // cannot be looked at twice (a pipe) nothing is known.
-std::string Account(base::Files& files, const std::vector<std::string>& patterns) {
-  const auto accounts = LookAt(files, patterns);
+std::string Account(base::Files& files, const data::Input& input) {
+  if (input.table != nullptr) return Str(Grouped(input.table->rows()), " rows in memory\n");
+  const auto accounts = LookAt(files, input.Resolved());
   if (!accounts.ok()) return "";
   std::string lines;
   for (const FileAccount& file : accounts.value())
@@ -133,6 +135,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   std::optional<model::TrainedModel> earlier;
   if (job.together.strategy.large) TRY(base::CheckPlaceFor(env.files, Str(job.scratch, "/parameters")));
   if (job.together.strategy.large) start.scratch = std::make_shared<optimize::ScratchMemory>(job.scratch);
+  if (around.earlier != nullptr) TRY(BeginWith(*around.earlier, start));
   if (!job.from.empty()) {
     earlier = TRY(model::LoadModel(env.files, job.from, start.WholeIn(memory)));
     TRY(BeginWith(*earlier, start));
@@ -146,7 +149,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   start.fingerprint = Str(Fingerprint(job), "rows of an update = ", start.batch, "\n");
   if (around.elastic && !start.whole)
     start.fingerprint += Str("parts of the input = ", job.together.MostWorkers(workers), "\n");
-  if (!job.checkpoint.empty() && !own) start.inputs = Account(env.files, job.input.Resolved());
+  if (!job.checkpoint.empty() && !own) start.inputs = Account(env.files, job.input);
   if (members != nullptr) {
     TRY(AgreeOnSettings(*members, "what they begin with", CommonStart(start)));
     if (!start.whole && !own) source = nullptr;  // a worker opens its part of it
@@ -174,7 +177,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   outcome.trace = std::move(trace);
   const Report& report = outcome.report;
   if (outcome.rank == 0 && rank == 0 && ((report.rows == 0 && report.epochs == 0) || report.progressive.rows() == 0))
-    return Error{Code::kBadInput, Str(Join(job.input.paths, ", "), ": no rows to learn from")};
+    return Error{Code::kBadInput, Str(job.input.Name(), ": no rows to learn from")};
   // For whoever repeats this run.
   if (outcome.topology.chosen == "measured" || outcome.topology.chosen == "simulated" || !outcome.topology.usual)
     job.together.algorithm_table = outcome.topology.table;

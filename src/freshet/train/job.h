@@ -71,6 +71,8 @@ struct Around {
   // It may be lost, and others come, while they train (Together::elastic): with a fabric of those who begin, or without,
   // for who comes or begins alone.
   std::optional<fabric::ElasticPlace> elastic{};
+  // Start from this model, in place of the file that Job::from names; borrowed until Run returns.
+  const model::TrainedModel* earlier = nullptr;
   // The workers are others now.
   std::function<void(const strategy::GroupChange& change)> changed{};
   const std::atomic<bool>* stop = nullptr;  // set: what there is is kept, and kStopped returned

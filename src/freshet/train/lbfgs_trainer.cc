@@ -101,8 +101,13 @@ class LbfgsTrainer {
     return !done.ok() || stopping();
   }
 
-  // Reads all rows, keeps those of this member's share, and gives all that any member has met a place in the model.
+  // Reads all rows, keeps those of this member's share (where they cannot be read as well again), and gives all that any
+  // member has met a place in the model.
   Result<void> Keep(data::RowSource& source) {
+    if (together_.has_all() && !source.worth_keeping()) {
+      rows_ = &source;
+      return Meet(source);
+    }
     const bool kept = !options_.cache_path.empty();
     const std::string path =
         PathOfRank(kept ? options_.cache_path : Str(options_.scratch_directory, "/freshet.", getpid(), ".lbfgs.rows"),
@@ -131,8 +136,22 @@ class LbfgsTrainer {
     if (met[0] > 0) return Stopped();
     TRY(model_.MakeRoom(parameters_, std::vector<std::uint64_t>(met.begin() + 1, met.end())));
     TRY(writer->Close(description_));
-    rows_ = TRY(data::CacheReader::Open(env_.files, path));
+    cache_ = TRY(data::CacheReader::Open(env_.files, path));
+    rows_ = cache_.get();
     if (!kept) TRY(env_.files.Remove(path));  // stays open, and goes with us
+    return {};
+  }
+
+  // The same of rows that need not be kept.
+  Result<void> Meet(data::RowSource& source) {
+    const auto begun = env_.clock.Now();
+    const auto met = data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+      TRY(GoOn());
+      if (description_.standardise && options_.learn_moments) data::Standardise(description_.moments, rows);
+      return model_.Prepare(parameters_, rows.batch());
+    });
+    together_.times().read += base::Seconds(env_.clock.Now() - begun);
+    if (TRY(WasStopped(met))) return Stopped();
     return {};
   }
 
@@ -246,8 +265,9 @@ class LbfgsTrainer {
   const base::Clock::Duration started_;
   base::Clock::Duration told_;
 
-  std::unique_ptr<data::CacheReader> rows_;  // of this member's share
-  optimize::HeapMemory memory_;              // of the gradient, which it outlives
+  std::unique_ptr<data::CacheReader> cache_;
+  data::RowSource* rows_ = nullptr;  // this member's share: the cache, or what is as good
+  optimize::HeapMemory memory_;      // of the gradient, which it outlives
   optimize::Gradient gradient_;
   model::Workspace workspace_;
   std::vector<float> scores_;

@@ -31,7 +31,7 @@ bool Learning::IsNetwork() const {
 Result<void> Learning::ChooseTask(base::Files& files, data::Input& input) {
   if (model.ends_with(".toml")) network = TRY(base::ReadAll(files, model));
   const auto is_text = [](const std::string& path) { return path.ends_with(".txt"); };
-  if (model == "char-lstm" && input.options.format == "auto" &&
+  if (model == "char-lstm" && input.options.format == "auto" && !input.paths.empty() &&
       std::all_of(input.paths.begin(), input.paths.end(), is_text))
     input.options.format = data::kTextFormat;
   if (IsNetwork() && optimizer == "lbfgs")
