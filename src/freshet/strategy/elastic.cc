@@ -7,17 +7,9 @@
 
 #include "base/option.h"
 #include "strategy/bytes_together.h"
+#include "strategy/whole_state.h"
 
 namespace freshet::strategy {
-namespace {
-
-template <class T>
-void Put(std::string& out, const T* values, std::size_t count) {
-  out.append(reinterpret_cast<const char*>(values), count * sizeof(T));
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Elastic>> Elastic::Make(Options options, fabric::ElasticGroup& group, const Learner& learner) {
   if (!options.strategy.whole && (options.strategy.exact || options.strategy.backup > 0))
     return Error{Code::kInvalid, Str(Option("exact"), " and ", Option("backup"),
@@ -321,54 +313,6 @@ Result<void> Elastic::Level() {
   return {};
 }
 
-std::string Elastic::EncodeState() const {
-  std::string bytes;
-  const std::uint64_t step = learner_.optimizer.step();
-  Put(bytes, &step, 1);
-  for (std::size_t b = 0; b < learner_.parameters.blocks(); ++b) {
-    const std::uint64_t rows = learner_.parameters.rows(b);
-    Put(bytes, &rows, 1);
-  }
-  for (const optimize::Parameters* const part : {&learner_.parameters, &learner_.optimizer.state()})
-    for (std::size_t b = 0; b < part->blocks(); ++b) {
-      const std::vector<float> values = part->Gather(b);
-      Put(bytes, values.data(), values.size());
-    }
-  return bytes;
-}
-
-// Who reads other rows than another may have met features that the other has not, or the other way round: what nobody has
-// learned is the same for all.
-Result<void> Elastic::AdoptState(std::string_view bytes) {
-  const Error unfit{Code::kCorrupt, "another worker has a model of another size; do all see the same rows?"};
-  const auto take = [&](void* to, std::size_t size) {
-    if (bytes.size() < size) return false;
-    std::memcpy(to, bytes.data(), size);
-    bytes.remove_prefix(size);
-    return true;
-  };
-  optimize::Parameters& parameters = learner_.parameters;
-  std::uint64_t step = 0;
-  std::vector<std::uint64_t> rows(parameters.blocks());
-  if (!take(&step, sizeof step) || !take(rows.data(), rows.size() * sizeof rows[0])) return unfit;
-  for (std::size_t b = 0; b < rows.size(); ++b) {
-    if (options_.strategy.whole && rows[b] != parameters.rows(b)) return unfit;
-    if (rows[b] > parameters.rows(b)) TRY(parameters.Grow(b, rows[b]));
-  }
-  TRY(learner_.optimizer.Follow(parameters));
-  for (optimize::Parameters* const part : {&parameters, &learner_.optimizer.state()})
-    for (std::size_t b = 0; b < part->blocks(); ++b) {
-      std::vector<float> values = part->Gather(b);
-      const std::size_t theirs =
-          part->rows(b) == 0 ? 0 : values.size() / part->rows(b) * std::min(rows[b], part->rows(b));
-      if (!take(values.data(), theirs * sizeof(float))) return unfit;
-      part->Scatter(b, values);
-    }
-  if (!bytes.empty()) return unfit;
-  learner_.optimizer.SetStep(step);
-  return {};
-}
-
 // From one who is ahead, at that meeting, to those who are not: by one, or by several steps where slow ones are not waited
 // for.
 Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind) {
@@ -380,7 +324,7 @@ Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind) {
   std::string state, inner;
   if (outcome.updated != 0) {
     if (collectives_->fabric().rank() == from) {
-      state = EncodeState();
+      state = EncodeWhole(learner_);
       inner = Remembered(*inner_, true);
     }
     TRY(BroadcastBytes(*collectives_, state, from));
@@ -390,7 +334,7 @@ Result<void> Elastic::ShareOutcome(int from, std::uint64_t met, bool behind) {
   if (!behind) return {};
   if (outcome.updated != 0) {
     if (before_replaced_) before_replaced_();
-    TRY(AdoptState(state));
+    TRY(AdoptWhole(learner_, state, options_.strategy.whole));
     if (!inner.empty())
       TRY(inner_->LoadShared(TRY(data::TensorFile::Parse(std::move(inner), "what all workers remember"))));
   }

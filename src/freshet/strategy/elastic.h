@@ -75,8 +75,6 @@ class Elastic final : public ElasticStrategy {
   Result<void> HandOver(int from);
   void WatchSlow();
   Result<void> Salvage(std::size_t mine);
-  std::string EncodeState() const;
-  Result<void> AdoptState(std::string_view bytes);
 
   SynchronousPtr inner_;  // of this generation
   std::string carried_;   // what that of the last remembered
