@@ -72,10 +72,11 @@ Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data
   times_.bytes_shared += fabric.bytes_shared() - shared;
   times_.bytes_dense = times_.bytes_sent + times_.bytes_shared;
   times_.bytes_next += laps_.numbers_sent() * sizeof(float);
+  TRY(At("step.agreed"));
   TRY(At("step.exchanged"));
   if (agreed_.stop) return std::optional<double>();
 
-  const std::size_t first = fabric::ChunkBegin(rows.rows, rank(), size());
+  const std::size_t first = score_from_.value_or(fabric::ChunkBegin(rows.rows, rank(), size()));
   const double loss = model_.Close(parameters, rows, workspace_, partials_, first, first + mine.rows, scores);
   own_.gradient().Clear();
   model_.AddGradient(parameters, rows, workspace_, partials_, own_.gradient());
@@ -126,6 +127,12 @@ Result<void> Columns::Settle() {
     }
   own_.Forget();
   return {};
+}
+
+Result<void> Columns::Put(std::string_view part) {
+  newer_ = false;
+  own_.Forget();
+  return OwnPart::Decode(world_.learner(), part);
 }
 
 Result<std::vector<double>> Columns::Sum(const std::vector<double>& mine) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "strategy/ring/own_part.h"
+#include "strategy/ring/parted.h"
 #include "strategy/ring/partial_laps.h"
 #include "strategy/strategy.h"
 
@@ -14,7 +15,7 @@ namespace freshet::strategy::ring {
 // it. So a step sends a few numbers for each of its rows, whatever the size of the model, and no parameters.
 //
 // Parameters of the trainer's are as they were when all last met: whenever they Settle, each tells all what it has.
-class Columns final : public Strategy {
+class Columns final : public Strategy, public Parted {
  public:
   static Result<StrategyPtr> Make(const StrategyOptions& options, const World& world);
 
@@ -29,8 +30,16 @@ class Columns final : public Strategy {
                                      std::span<float> scores) override;
   void SetShow(Show show) override { show_ = std::move(show); }
   Result<void> Settle() override;
+  std::string Part() override { return own_.Encode(); }
+  Result<void> Put(std::string_view part) override;
+  void ScoreFrom(std::optional<std::size_t> row) override { score_from_ = row; }
 
-  void Ask(bool stop, bool save) override { asked_ = {stop, save}; }
+  void Ask(bool stop, bool save) override {
+    asked_.stop = stop;
+    asked_.save = save;
+  }
+  void AskAdmission(bool admit) override { asked_.admit = admit; }
+  bool admission_agreed() const override { return agreed_.admit; }
   bool stop_agreed() const override { return agreed_.stop; }
   bool save_agreed() const override { return agreed_.save; }
   void Forget() override { agreed_ = {}; }
@@ -57,6 +66,7 @@ class Columns final : public Strategy {
   model::Workspace workspace_;
   std::vector<float> partials_;  // of the step's rows
   bool newer_ = false;           // what members have than what the trainer has
+  std::optional<std::size_t> score_from_;
   PartialLaps::Wishes asked_, agreed_;
   Show show_;
   StepTimes times_;

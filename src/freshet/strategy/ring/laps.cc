@@ -10,6 +10,7 @@ Result<void> Laps::Up(Traffic& traffic, Tidings& mine, double busy) {
     TRY(traffic.Wait(handles));
     mine.stop |= in_.stop;
     mine.save |= in_.save;
+    mine.admit |= in_.admit;
     busy_before_ = in_.busy;
     before_knows_ = in_.answered != 0;
     if (before_knows_) {
@@ -20,7 +21,7 @@ Result<void> Laps::Up(Traffic& traffic, Tidings& mine, double busy) {
     }
   }
   if (rank_ + 1 == size_) return {};
-  up_ = {mine.loss, busy, mine.stop, mine.save, mine.answered ? 1U : 0U};
+  up_ = {mine.loss, busy, mine.stop, mine.save, mine.admit, mine.answered ? 1U : 0U};
   TRY(traffic.SendOn(std::as_bytes(std::span(&up_, 1)), kTidings));
   if (mine.answered) TRY(traffic.SendOn(std::as_bytes(std::span(mine.scores)), kScores));
   return {};
@@ -35,11 +36,12 @@ Result<void> Laps::Down(Traffic& traffic, Tidings& mine, double busy) {
     mine.loss = in_.loss;
     mine.stop = in_.stop;
     mine.save = in_.save;
+    mine.admit = in_.admit;
     mine.answered = true;
     busy_next_ = in_.busy;
   }
   if (rank_ == 0) return {};
-  down_ = {mine.loss, busy, mine.stop, mine.save, 1U};
+  down_ = {mine.loss, busy, mine.stop, mine.save, mine.admit, 1U};
   TRY(traffic.SendBack(std::as_bytes(std::span(&down_, 1)), kTidings));
   if (!before_knows_) TRY(traffic.SendBack(std::as_bytes(std::span(mine.scores)), kScores));
   return {};

@@ -10,7 +10,7 @@ namespace freshet::strategy::ring {
 // What all members must know of a step: what anybody asks for, and what the member that has the network's answer found.
 struct Tidings {
   double loss = 0;
-  std::uint32_t stop = 0, save = 0;
+  std::uint32_t stop = 0, save = 0, admit = 0;
   bool answered = false;  // loss and scores are there
   std::vector<float> scores = {};
 };
@@ -38,7 +38,7 @@ class Laps {
  private:
   struct Head {
     double loss = 0, busy = 0;
-    std::uint32_t stop = 0, save = 0, answered = 0, reserved = 0;
+    std::uint32_t stop = 0, save = 0, admit = 0, answered = 0;
   };
   const int rank_, size_;
   Head in_, up_, down_;        // there while they travel

@@ -1,6 +1,7 @@
 #include "strategy/ring/own_layers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -101,6 +102,47 @@ void OwnLayers::Changed() {
   ahead_ = true;
 }
 
+bool OwnLayers::IsOfNetwork(const LayerRange& layers) const {
+  return layers.first >= 0 && layers.first <= layers.last && layers.last < static_cast<int>(first_block_.size());
+}
+
+std::string OwnLayers::Encode() {
+  std::string bytes;
+  const auto put = [&](const void* values, std::size_t size) { bytes.append(static_cast<const char*>(values), size); };
+  const std::uint64_t step = optimizer_->step(), ranges = held_.size();
+  put(&step, sizeof step);
+  put(&ranges, sizeof ranges);
+  put(held_.data(), held_.size() * sizeof held_[0]);
+  for (const LayerRange& layers : held_)
+    for (const std::span<float> values : ValuesOf(*parameters_, *optimizer_, BlocksOf(layers)))
+      put(values.data(), values.size_bytes());
+  return bytes;
+}
+
+Result<void> OwnLayers::Decode(std::string_view bytes) {
+  const Error damaged{Code::kCorrupt,
+                      "what another worker held of the network is damaged; do all run the same program?"};
+  const auto take = [&](void* to, std::size_t size) {
+    if (bytes.size() < size) return false;
+    std::memcpy(to, bytes.data(), size);
+    bytes.remove_prefix(size);
+    return true;
+  };
+  std::uint64_t step = 0, ranges = 0;
+  if (!take(&step, sizeof step) || !take(&ranges, sizeof ranges) || ranges > bytes.size() / sizeof(LayerRange))
+    return damaged;
+  std::vector<LayerRange> held(ranges);
+  take(held.data(), held.size() * sizeof held[0]);
+  for (const LayerRange& layers : held) {
+    if (!IsOfNetwork(layers)) return damaged;
+    for (const std::span<float> values : OfWhole(layers))
+      if (!take(values.data(), values.size_bytes())) return damaged;
+  }
+  if (!bytes.empty()) return damaged;
+  learner_.optimizer.SetStep(step);
+  return {};
+}
+
 // Who holds what is known to its neighbours alone, so that everything travels with the numbers of its layers.
 Result<void> OwnLayers::Give(fabric::Collectives& collectives) {
   if (!std::exchange(ahead_, false)) return {};
@@ -118,7 +160,7 @@ Result<void> OwnLayers::Give(fabric::Collectives& collectives) {
     std::vector<LayerRange>& theirs = passed[round + 1];
     TRY(transfers.Wait(TRY(transfers.Receive(before, std::as_writable_bytes(std::span(theirs))))));
     for (const LayerRange& layers : theirs) {
-      if (layers.first < 0 || layers.first > layers.last || layers.last > static_cast<int>(first_block_.size()) - 1)
+      if (!IsOfNetwork(layers))
         return Error{Code::kCorrupt, Str("rank ", before, " gave layers ", layers.first, " … ", layers.last,
                                          " of a network of ", first_block_.size() - 1)};
       for (const std::span<float> values : OfWhole(layers))

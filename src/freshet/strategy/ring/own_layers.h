@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategy/ring/cut.h"
@@ -35,16 +37,26 @@ class OwnLayers {
 
   // Takes everything from the whole, when that is newer: at first, and after all have met.
   void Take();
-  void Forget() { behind_ = true; }      // the whole is newer
+  // The whole is newer.
+  void Forget() {
+    behind_ = true;
+    ahead_ = false;
+  }
   bool newer() const { return ahead_; }  // than the whole
   // An update was made: the whole is behind.
   void Changed();
   // Gives everything to the whole: what each member holds goes round the ring, until all have all. All call it together.
   Result<void> Give(fabric::Collectives& collectives);
 
+  // All that is held, with which layers those are, as bytes; and what any member held, to the whole. kCorrupt for bytes that
+  // are of no layers of this network.
+  std::string Encode();
+  Result<void> Decode(std::string_view bytes);
+
  private:
   OwnLayers(const Learner& learner, const std::vector<model::network::Facts>& facts);
   std::vector<std::size_t> BlocksOf(const LayerRange& layers) const;
+  bool IsOfNetwork(const LayerRange& layers) const;
   std::vector<std::span<float>> OfWhole(const LayerRange& layers);
 
   Learner learner_;

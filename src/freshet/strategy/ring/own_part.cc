@@ -1,9 +1,19 @@
 #include "strategy/ring/own_part.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 namespace freshet::strategy::ring {
+namespace {
+
+// In front of the rows of each block, and the values.
+struct Head {
+  std::uint64_t members = 0, member = 0, step = 0, blocks = 0;
+};
+
+}  // namespace
 
 Result<OwnPart> OwnPart::Make(const Learner& learner, int member, int members) {
   Spread spread(learner.model, members);
@@ -11,13 +21,15 @@ Result<OwnPart> OwnPart::Make(const Learner& learner, int member, int members) {
   auto optimizer = TRY(optimize::Optimizer::Make(learner.optimizer.options(), learner.memory));
   TRY(optimizer->Follow(parameters));
   auto gradient = TRY(learner.model.NewGradient(learner.memory, spread.PortionOf(member)));
-  return OwnPart(learner, member, std::move(spread), std::move(parameters), std::move(optimizer), std::move(gradient));
+  return OwnPart(learner, member, members, std::move(spread), std::move(parameters), std::move(optimizer),
+                 std::move(gradient));
 }
 
-OwnPart::OwnPart(const Learner& learner, int member, Spread spread, optimize::Parameters parameters,
+OwnPart::OwnPart(const Learner& learner, int member, int members, Spread spread, optimize::Parameters parameters,
                  std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient)
     : learner_(learner),
       member_(member),
+      members_(members),
       spread_(std::move(spread)),
       parameters_(std::move(parameters)),
       optimizer_(std::move(optimizer)),
@@ -64,7 +76,51 @@ Result<void> OwnPart::Put(std::size_t b, bool state, int member, std::span<const
   if (values.size() != wanted)
     return Error{Code::kCorrupt, Str("rank ", member, " gave ", values.size(), " numbers of block '",
                                      whole.block(b).name, "', of which it has ", wanted)};
-  spread_.Give(values.data(), b, member, slots, whole);
+  spread_.Give(values.data(), b, member, slots, whole.rows(b), whole);
+  return {};
+}
+
+std::string OwnPart::Encode() const {
+  std::string bytes;
+  const auto put = [&](const void* values, std::size_t size) { bytes.append(static_cast<const char*>(values), size); };
+  const Head head{static_cast<std::uint64_t>(members_), static_cast<std::uint64_t>(member_), optimizer_->step(),
+                  taken_.size()};
+  put(&head, sizeof head);
+  put(taken_.data(), taken_.size() * sizeof taken_[0]);
+  for (std::size_t b = 0; b < taken_.size(); ++b)
+    for (const bool state : {false, true}) put(Values(b, state).data(), Values(b, state).size_bytes());
+  return bytes;
+}
+
+Result<void> OwnPart::Decode(const Learner& learner, std::string_view bytes) {
+  const Error damaged{Code::kCorrupt, "what another worker had of the model is damaged; do all run the same program?"};
+  const auto take = [&](void* to, std::size_t size) {
+    if (bytes.size() < size) return false;
+    std::memcpy(to, bytes.data(), size);
+    bytes.remove_prefix(size);
+    return true;
+  };
+  Head head;
+  optimize::Parameters& whole = learner.parameters;
+  std::vector<std::uint64_t> rows(whole.blocks());
+  if (!take(&head, sizeof head) || head.blocks != rows.size() || head.member >= head.members ||
+      head.members > std::numeric_limits<int>::max() || !take(rows.data(), rows.size() * sizeof rows[0]))
+    return damaged;
+  for (std::size_t b = 0; b < rows.size(); ++b)
+    if (rows[b] > whole.rows(b)) TRY(whole.Grow(b, rows[b]));
+  TRY(learner.optimizer.Follow(whole));
+  Spread spread(learner.model, static_cast<int>(head.members));
+  const auto member = static_cast<int>(head.member);
+  std::vector<float> values;
+  for (std::size_t b = 0; b < rows.size(); ++b)
+    for (const bool state : {false, true}) {
+      const auto slots = state ? static_cast<std::uint64_t>(learner.optimizer.slots()) : 1;
+      values.resize(spread.CountRows(b, member, rows[b]) * slots * spread.ColumnsOf(b, member).size());
+      if (!take(values.data(), values.size() * sizeof(float))) return damaged;
+      if (slots > 0) spread.Give(values.data(), b, member, slots, rows[b], state ? learner.optimizer.state() : whole);
+    }
+  if (!bytes.empty()) return damaged;
+  learner.optimizer.SetStep(head.step);
   return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/rows.h"
@@ -34,18 +36,23 @@ class OwnPart {
   bool AllHave(std::size_t b) const;  // all of that block, and the same
   Result<void> Put(std::size_t b, bool state, int member, std::span<const float> values);
 
+  // All that is here, with how many members there are and which of them has it, as bytes; and what any member of any ring
+  // had, to the whole, which grows where that had more rows. kCorrupt for bytes that are of no part.
+  std::string Encode() const;
+  static Result<void> Decode(const Learner& learner, std::string_view bytes);
+
   // The rows with what belongs to these parameters alone. Valid until the next call, as long as `rows` is.
   data::Batch Of(const data::Batch& rows);
 
  private:
-  OwnPart(const Learner& learner, int member, Spread spread, optimize::Parameters parameters,
+  OwnPart(const Learner& learner, int member, int members, Spread spread, optimize::Parameters parameters,
           std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
   void FindPlaces();
   data::Batch FeaturesOf(const data::Batch& rows);
   data::Batch NumbersOf(const data::Batch& rows, const Spread::Range& columns);
 
   Learner learner_;
-  int member_;
+  int member_, members_;
   Spread spread_;
   optimize::Parameters parameters_;
   std::unique_ptr<optimize::Optimizer> optimizer_;

@@ -51,6 +51,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
               .rows = static_cast<std::uint32_t>(step.rows),
               .stop = step.mine.stop,
               .save = step.mine.save,
+              .admit = step.mine.admit,
               .sent = 0};
   merge(own.first, own.last, Numbers(own), true);
   {
@@ -84,6 +85,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
       if (hop >= n - 1) continue;
       come.head.stop |= step.mine.stop;
       come.head.save |= step.mine.save;
+      come.head.admit |= step.mine.admit;
       merge(come.first, come.last, Numbers(come), false);
     }
     const auto begun = fabric.clock().Now();
@@ -94,7 +96,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
   for (Part& each : parts_)
     std::copy_n(Numbers(each).begin(), (each.last - each.first) * step.width,
                 numbers.begin() + static_cast<std::ptrdiff_t>(each.first * step.width));
-  return Wishes{own.head.stop != 0, own.head.save != 0};
+  return Wishes{own.head.stop != 0, own.head.save != 0, own.head.admit != 0};
 }
 
 Result<void> PartialLaps::Expect(const Step& step, const Part& come) const {

@@ -18,7 +18,7 @@ namespace freshet::strategy::ring {
 class PartialLaps {
  public:
   struct Wishes {
-    bool stop = false, save = false;
+    bool stop = false, save = false, admit = false;
   };
   struct Step {  // number, rows and width are the same for all
     std::uint64_t number = 0;
@@ -51,7 +51,7 @@ class PartialLaps {
   // In front of a part's numbers. All members are the same program, so that their structs are the same.
   struct Head {
     std::uint32_t step, rows;
-    std::uint32_t stop : 1, save : 1;
+    std::uint32_t stop : 1, save : 1, admit : 1;
     float sent;  // seconds after its sender ended the last laps
   };
   struct Part {

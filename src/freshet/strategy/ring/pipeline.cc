@@ -9,6 +9,7 @@
 #include "strategy/ring/layer_moves.h"
 #include "strategy/ring/no_flush.h"
 #include "strategy/ring/own_layers.h"
+#include "strategy/ring/parted.h"
 #include "strategy/ring/pass.h"
 #include "strategy/ring/plan.h"
 #include "strategy/synchronous.h"
@@ -24,7 +25,7 @@ double WeightOf(const data::Batch& rows) {
   return weight;
 }
 
-class Pipeline final : public Synchronous {
+class Pipeline final : public Synchronous, public Parted {
  public:
   Pipeline(const StrategyOptions& options, const World& world, Plan plan, OwnLayers own, Packing packing)
       : Synchronous(options, world),
@@ -91,6 +92,15 @@ class Pipeline final : public Synchronous {
     return {};
   }
 
+  std::string Part() override { return own_.Encode(); }
+  Result<void> Put(std::string_view part) override {
+    TRY(own_.Decode(part));
+    own_.Forget();
+    return {};
+  }
+  void ScoreFrom(std::optional<std::size_t> row) override { score_from_ = row; }
+  void AskAdmission(bool admit) override { Synchronous::AskAdmission(admit); }
+
   // Which layers it holds, so that who goes on computes in the same order.
   void Save(std::vector<data::Tensor>& tensors) const override {
     tensors.push_back({std::string(kHeld),
@@ -124,7 +134,10 @@ class Pipeline final : public Synchronous {
     if (std::exchange(scheduled_, micros) != micros)
       schedule_ = MakeSchedule(plan_.order, size(), plan_.stages_each, micros);
     if (options_.balance) moves_.BeginStep(plan_, plan_.stages);
-    tidings_ = {.stop = wishes().stop ? 1U : 0U, .save = wishes().save ? 1U : 0U, .answered = HoldsHead(0)};
+    tidings_ = {.stop = wishes().stop ? 1U : 0U,
+                .save = wishes().save ? 1U : 0U,
+                .admit = wishes().admit ? 1U : 0U,
+                .answered = HoldsHead(0)};
     tidings_.scores.resize(piece.rows * head_loss_.scores());
     Traffic traffic(fabric_, world_.collectives.NextTag(), packing_);
     const auto passed = PassThrough(piece, micros, weight, traffic);
@@ -132,8 +145,8 @@ class Pipeline final : public Synchronous {
     TRY(passed);
     times_.bytes_next += traffic.sent_on();
     times_.bytes_back += traffic.sent_back();
-    const std::size_t first = fabric::ChunkBegin(piece.rows, rank(), size()) * head_loss_.scores();
-    std::copy_n(tidings_.scores.data() + first, mine.rows * head_loss_.scores(), scores.data());
+    const std::size_t first = score_from_.value_or(fabric::ChunkBegin(piece.rows, rank(), size()));
+    std::copy_n(tidings_.scores.data() + first * head_loss_.scores(), mine.rows * head_loss_.scores(), scores.data());
     if (options_.balance && moves_.due()) TRY(Balance());
     return weight > 0 ? tidings_.loss * WeightOf(mine) / weight : 0.0;
   }
@@ -153,7 +166,7 @@ class Pipeline final : public Synchronous {
     }
     TRY(At("step.computed"));
     TRY(Waiting([&] { return laps_.Down(traffic, tidings_, moves_.busy()); }));
-    Agreed({.stop = tidings_.stop != 0, .save = tidings_.save != 0});
+    Agreed({.stop = tidings_.stop != 0, .save = tidings_.save != 0, .admit = tidings_.admit != 0});
     TRY(At("step.agreed"));
     ApplyGradient(weight);
     TRY(Waiting([&] { return traffic.WaitAll(); }));
@@ -270,6 +283,7 @@ class Pipeline final : public Synchronous {
   Schedule schedule_;
   std::size_t scheduled_ = 0;  // micro-batches that it is of
   Tidings tidings_;            // of the step
+  std::optional<std::size_t> score_from_;
   double progress_ = 0;
   std::optional<NoFlush> no_flush_;  // of --pipeline stash
 };

@@ -91,9 +91,10 @@ void Spread::Take(const optimize::Parameters& whole, std::size_t b, int member, 
   });
 }
 
-void Spread::Give(const float* own, std::size_t b, int member, std::uint64_t slots, optimize::Parameters& whole) {
+void Spread::Give(const float* own, std::size_t b, int member, std::uint64_t slots, std::uint64_t rows,
+                  optimize::Parameters& whole) {
   const Range columns = ColumnsOf(b, member);
-  VisitRows(b, member, 0, whole.rows(b), [&](Range rows, std::uint64_t at) {
+  VisitRows(b, member, 0, rows, [&](Range rows, std::uint64_t at) {
     const float* from = own + at * slots * columns.size();
     for (std::uint64_t row = rows.first; row < rows.last; ++row)
       for (std::uint64_t slot = 0; slot < slots; ++slot, from += columns.size())

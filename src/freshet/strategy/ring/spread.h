@@ -37,11 +37,12 @@ class Spread {
   void VisitRows(std::size_t b, int member, std::uint64_t from, std::uint64_t rows, const Visit& visit);
   std::uint64_t CountRows(std::size_t b, int member, std::uint64_t rows);
 
-  // Copies these rows and columns of a whole table to one that has nothing else, and back. In tables of what an optimizer
-  // remembers a row is `slots` times as wide.
+  // Copies these rows and columns of a whole table to one that has nothing else, and back: of rows before `rows`. In tables of what an
+  // optimizer remembers a row is `slots` times as wide.
   void Take(const optimize::Parameters& whole, std::size_t b, int member, std::uint64_t slots, std::uint64_t from,
             float* own);
-  void Give(const float* own, std::size_t b, int member, std::uint64_t slots, optimize::Parameters& whole);
+  void Give(const float* own, std::size_t b, int member, std::uint64_t slots, std::uint64_t rows,
+            optimize::Parameters& whole);
 
  private:
   using Cut = model::Partials::Cut;
