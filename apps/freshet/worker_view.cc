@@ -20,7 +20,7 @@ void WorkerView::Tell(const strategy::GroupChange& change) {
   ++changes_;
   lost_ += change.gone.size();
   came_ += change.came.size();
-  repeated_ += change.repeated ? 1 : 0;
+  repeated_ += change.repeated;
 }
 
 std::string WorkerView::Answer(const Group& group, const std::string& order, std::uint64_t refused) {

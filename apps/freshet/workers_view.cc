@@ -71,16 +71,21 @@ bool OnRing(const std::vector<WorkerLine>& workers) {
 // Of a ring: which share of its time each waited for its neighbours, and what it sent to them.
 std::string Ring(const std::vector<WorkerLine>& workers) {
   if (!OnRing(workers)) return "";
-  const bool moved = std::any_of(workers.begin(), workers.end(),
-                                 [](const WorkerLine& worker) { return worker.times.bytes_moved > 0; });
-  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    layers moved" : "", "\n");
+  const auto any = [&](std::uint64_t StepTimes::*bytes) {
+    return std::any_of(workers.begin(), workers.end(),
+                       [&](const WorkerLine& worker) { return worker.times.*bytes > 0; });
+  };
+  const bool moved = any(&StepTimes::bytes_moved), copied = any(&StepTimes::bytes_copied);
+  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    layers moved" : "",
+                        copied ? "      copies" : "", "\n");
   for (const WorkerLine& worker : workers) {
     const StepTimes& times = worker.times;
     const double idle = times.total() > 0 ? 100 * times.wait / times.total() : 0;
     out += Str(Right(Str(worker.rank), 6), Right(Str(Fixed(idle, 1), " %"), 8),
                Right(HumanBytes(static_cast<double>(times.bytes_next)), 15),
                Right(HumanBytes(static_cast<double>(times.bytes_back)), 21),
-               moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 16) : "", "\n");
+               moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 16) : "",
+               copied ? Right(HumanBytes(static_cast<double>(times.bytes_copied)), 12) : "", "\n");
   }
   return out;
 }
@@ -251,6 +256,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
     json["bytes_next"] = t.bytes_next;
     json["bytes_back"] = t.bytes_back;
     json["bytes_moved"] = t.bytes_moved;
+    json["bytes_copied"] = t.bytes_copied;
     json["idle"] = t.total() > 0 ? t.wait / t.total() : 0.0;
   }
   if (t.apart > 0) json["apart"] = t.apart;

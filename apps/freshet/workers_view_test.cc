@@ -110,6 +110,10 @@ TEST(WorkersView, OfARingSaysWhoWasIdleAndWhatWentWhere) {
   for (const char* piece : {"layers moved\n", "3.0 MB\n"})
     EXPECT_NE(moved.find(piece), std::string::npos) << piece << " is not in\n" << moved;
   EXPECT_EQ(ToJson(workers[1]).at("bytes_moved"), 3'000'000);
+  EXPECT_EQ(moved.find("copies"), std::string::npos) << moved;
+  workers[0].times.bytes_copied = 4'000'000;
+  EXPECT_NE(ToText(workers, false).find("copies\n"), std::string::npos) << ToText(workers, false);
+  EXPECT_EQ(ToJson(workers[0]).at("bytes_copied"), 4'000'000);
 }
 
 TEST(WorkersView, SaysWhoWasWaitedFor) {

@@ -69,7 +69,7 @@ class ElasticPace : public ElasticStrategy {
 
   Strategy* inner() const override { return inner_.get(); }
   // An update that was taken over is not made again: what it had come to goes on.
-  void Describe(GroupChange& change) override { change.repeated = false; }
+  void Describe(GroupChange& change) override { change.repeated = 0; }
   void Met() override;
   Result<void> MakeInner();
 

@@ -2,6 +2,7 @@
 
 #include "strategy/elastic.h"
 #include "strategy/elastic_gossip.h"
+#include "strategy/ring/elastic_ring.h"
 #include "strategy/server/elastic_server.h"
 
 namespace freshet::strategy {
@@ -12,6 +13,8 @@ Result<std::unique_ptr<ElasticStrategy>> ElasticStrategy::Make(ElasticOptions op
     return std::unique_ptr<ElasticStrategy>(TRY(server::ElasticServer::Make(std::move(options), group, learner)));
   if (options.strategy.kind == "gossip")
     return std::unique_ptr<ElasticStrategy>(TRY(ElasticGossip::Make(std::move(options), group, learner)));
+  if (options.strategy.kind == "ring")
+    return std::unique_ptr<ElasticStrategy>(TRY(ring::ElasticRing::Make(std::move(options), group, learner)));
   return std::unique_ptr<ElasticStrategy>(TRY(Elastic::Make(std::move(options), group, learner)));
 }
 
@@ -79,7 +82,7 @@ void ElasticStrategy::Tell(const fabric::Roster& before, bool repeated) {
   const auto now = learner_.clock.Now();
   GroupChange change = GroupChange::Since(before, group_, left_out_);
   change.step = learner_.optimizer.step();
-  change.repeated = repeated;
+  change.repeated = repeated ? 1 : 0;
   change.seconds = base::Seconds(now - met_at_);
   Describe(change);
   history_.Add(change, left_out_ && !group_.roster().Has(*left_out_));

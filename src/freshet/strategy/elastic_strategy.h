@@ -19,12 +19,13 @@ struct ElasticOptions {
   // Who takes so many times as long as the others (their median) for so many seconds in a row is left out, where
   // enough are left; 0: nobody is.
   double evict_factor = 0, evict_seconds = 10;
-  std::uint64_t copy_every = 16;  // steps, after which what a member alone remembers is copied to the next; 0: never
+  // Steps, after which what a member alone remembers (of a ring: its part of the model) is copied to the next; 0: never.
+  std::uint64_t copy_every = 16;
   std::function<void(const GroupChange&)> changed = {};  // told on every member
 };
 
-// A strategy whose members may come and go: by steps that all take together (elastic.h), or each at its own pace
-// (elastic_pace.h). Every time members meet is counted: after a loss, those who had not finished a meeting that others had
+// A strategy whose members may come and go: by steps that all take together (elastic.h; ring/elastic_ring.h, whose
+// members each have a part of the model), or each at its own pace (elastic_pace.h). Every time members meet is counted: after a loss, those who had not finished a meeting that others had
 // get what came of it, and no one does anything twice.
 //
 // Ownership: borrows group and learner, which outlive it. Threads: as Strategy.

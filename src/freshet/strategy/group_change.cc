@@ -24,7 +24,7 @@ void GroupHistory::Add(const GroupChange& change, bool one_left_out) {
   lost += change.gone.size() - (one_left_out ? 1 : 0);
   left_out += one_left_out ? 1 : 0;
   came += change.came.size();
-  repeated += change.repeated ? 1 : 0;
+  repeated += change.repeated;
   seconds += change.seconds;
 }
 
@@ -41,7 +41,10 @@ std::string GroupChange::ToText() const {
   }
   if (gone.empty() && came.empty()) text += " the same once more";
   if (!note.empty()) text += Str("; ", note);
-  return Str(text, "; step ", step, repeated ? " repeated; " : "; ", Fixed(seconds, 2), " s");
+  text += Str("; step ", step);
+  if (repeated == 1) text += " repeated";
+  if (repeated > 1) text += Str(", ", repeated, " repeated");
+  return Str(text, "; ", Fixed(seconds, 2), " s");
 }
 
 }  // namespace freshet::strategy

@@ -17,11 +17,11 @@ struct GroupChange {
   int before = 0, after = 0;    // members
   std::vector<Gone> gone = {};  // between the two
   std::vector<std::string> came = {};
-  std::uint64_t step = 0;  // the optimizer's
-  bool first = false;      // this member has rank 0 now
-  bool repeated = false;   // this member was in its midst
-  double seconds = 0;      // since it last met the others, or made a step by itself
-  std::string note = {};   // what else has changed with it; "" for nothing
+  std::uint64_t step = 0;      // the optimizer's
+  bool first = false;          // this member has rank 0 now
+  std::uint64_t repeated = 0;  // steps that this member makes again, or has, with that in whose midst it was
+  double seconds = 0;          // since it last met the others, or made a step by itself
+  std::string note = {};       // what else has changed with it; "" for nothing
 
   // Who is gone and who has come since then. One may have been left out for being slow.
   static GroupChange Since(const fabric::Roster& before, const fabric::ElasticGroup& group,

@@ -88,6 +88,7 @@ struct StepTimes {
   std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
   std::uint64_t bytes_next = 0, bytes_back = 0;  // ring: of tensors, to the next member and to the one before
   std::uint64_t bytes_moved = 0;                 // ring: of layers that were handed to a neighbour, to balance
+  std::uint64_t bytes_copied = 0;                // ring: of parts of the model, to the member that has a copy
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.

@@ -14,6 +14,7 @@
 #include "data/standardise.h"
 #include "fabric/collectives/collectives.h"
 #include "model/model_file.h"
+#include "model/network/network.h"
 #include "strategy/strategy.h"
 #include "strategy/watched_testing.h"
 #include "train/lbfgs_trainer.h"
@@ -36,7 +37,7 @@ struct Plan {
   strategy::StrategyOptions strategy;                                           // of several workers
   std::function<strategy::StrategyPtr(const strategy::Learner&)> own_strategy;  // or one that is made here
   bool clock_runs = false;          // by a second with every look, so that progress is told after every update
-  std::function<void()> computing;  // called before every gradient
+  std::function<void()> computing;  // called before every gradient, but of networks
   std::function<void(const data::Batch& rows)> learning = {};  // likewise
   std::function<strategy::server::Panel*(int rank)> panel;     // of a worker of a parameter server
   bool scale_target = true;
@@ -142,7 +143,8 @@ class Bench {
       if (plan.learning) plan.learning(batch);
       plan.computing();
     });
-    const model::Model* const model = plan.computing ? static_cast<const model::Model*>(&watched) : made.get();
+    const bool watches = plan.computing && model::network::GraphOf(*made) == nullptr;  // whose layers others run
+    const model::Model* const model = watches ? static_cast<const model::Model*>(&watched) : made.get();
     if (plan.scale_target && model->WantsScaledLabels()) description.target = TRY(data::EstimateTarget(*source));
     const auto optimizer = TRY(optimize::Optimizer::Make(plan.optimizer, memory));
     auto parameters =

@@ -31,6 +31,7 @@ class ElasticTraining : public testing::Test {
     fabric::Algorithm algorithm = fabric::Algorithm::kRing;
     std::vector<std::string> hosts = {};  // by rank
     double evict_factor = 0;              // after 20 ms
+    std::uint64_t copy_every = 16;        // steps
     std::size_t least = 1;                // members
     bool plain = false;                   // a group that ends with its first loss
     std::function<strategy::server::Panel*(int rank)> panel = {};
@@ -135,6 +136,7 @@ class ElasticTraining : public testing::Test {
         options.comes = comes;
         options.evict_factor = run.evict_factor;
         options.evict_seconds = 0.02;
+        options.copy_every = run.copy_every;
         learner.at = [&](std::string_view place) -> Result<void> {
           if (run.at) run.at(member, place);
           return {};

@@ -37,8 +37,16 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
-  if (kind == "ring" || kind == "slices" || kind == "hybrid")
-    return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce"));
+  if (kind == "slices" || kind == "hybrid")
+    return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce or ring"));
+  if (kind == "ring") {
+    if (together.evict > 0) return refuse("evict", Str("and ", Option("strategy"), " ring, which all rows pass"));
+    if (together.copy_every == 0)
+      return refuse("copy-every",
+                    Str("0 and ", Option("strategy"), " ring: what a lost worker had is in a copy; give at least 1"));
+    if (together.strategy.pipeline == "stash")
+      return refuse("pipeline", "stash, of which micro-batches are always under way; use 1f1b");
+  }
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
       return refuse("split",

@@ -230,10 +230,6 @@ TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
   refused("strategy ring does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
   refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
   refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
-  refused("elastic does not go with strategy: ring", [](Job& job) {
-    job.together.workers = 0;
-    job.together.elastic = "2:3";
-  });
   refused("exact is for strategy allreduce", [](Job& job) { job.together.strategy.exact = true; });
 }
 
@@ -283,6 +279,21 @@ TEST_F(JobTest, GossipOfWorkersThatComeAndGoRefusesWhatItCannotKeep) {
   refused("elastic does not go with evict: ", [](Together& how) { how.evict = 3; });
   refused("elastic does not go with split: bytes", [](Together& how) { how.split = "bytes"; });
   refused("neighbours: there is no way from rank 0 to rank 2", [](Together& how) { how.strategy.neighbours = "0-1"; });
+}
+
+TEST_F(JobTest, PartsOfAModelWithWorkersThatComeAndGoRefuseWhatTheyCannotKeep) {
+  const auto refused = [&](const std::string& why, const std::function<void(Together&)>& change) {
+    Job job = job_;
+    job.together.elastic = "1:3";
+    job.together.strategy.kind = "ring";
+    change(job.together);
+    const std::string text = Refused(job);
+    EXPECT_TRUE(text.starts_with(why)) << text << "\ninstead of\n" << why;
+  };
+  refused("elastic does not go with evict: and strategy ring", [](Together& how) { how.evict = 3; });
+  refused("elastic does not go with copy-every: 0 and strategy ring", [](Together& how) { how.copy_every = 0; });
+  refused("elastic does not go with pipeline: stash", [](Together& how) { how.strategy.pipeline = "stash"; });
+  refused("elastic does not go with strategy: slices", [](Together& how) { how.strategy.kind = "slices"; });
 }
 
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {

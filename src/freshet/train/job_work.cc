@@ -1,9 +1,11 @@
 #include <cstring>
 
+#include "base/option.h"
 #include "base/thread.h"
 #include "base/thread_pool.h"
 #include "fabric/threads/threads_fabric.h"
 #include "model/network/network.h"
+#include "strategy/ring/plan.h"
 #include "train/job_parts.h"
 #include "train/lbfgs_trainer.h"
 #include "train/survey.h"
@@ -79,6 +81,18 @@ bool MustBeSurveyed(const Start& start, const data::Description& description) {
   return !start.whole && ((description.standardise && !own) || !description.dictionaries.empty());
 }
 
+// Of a ring whose members come and go: what would depend on how many there are is settled for as many as there may be, and a
+// network must be one that can be cut for any number of them.
+Result<void> SettleRing(const Job& job, const model::Model& model, strategy::StrategyOptions& options) {
+  if (model.config().kind != "network") return {};
+  const Together::Bounds bounds = TRY(job.together.ElasticBounds());
+  if (options.micro == 0) options.micro = strategy::ring::UsualMicros(options.batch, bounds.most);
+  for (int members = bounds.least; members <= bounds.most; ++members)
+    TRY(strategy::ring::CheckCut(options, model, members)
+            .While(Str("cutting the network for ", members, " workers (", Option("elastic"), ")")));
+  return {};
+}
+
 // `source` is one that was opened for the description and makes it grow; without one, a worker opens its own.
 Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> source) {
   const base::Env& env = worker.env;
@@ -135,6 +149,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     how.evict_seconds = job.together.evict_after;
     how.copy_every = job.together.copy_every;
     how.changed = start.around.changed;
+    if (how.strategy.kind == "ring") TRY(SettleRing(job, computing, how.strategy));
     auto made = TRY(strategy::ElasticStrategy::Make(
         how, *worker.group,
         {computing, parameters, *optimizer, worker.memory, env.clock, worker.trace, at, start.around.panel}));

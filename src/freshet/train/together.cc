@@ -14,7 +14,7 @@ void Together::Register(base::Settings& settings) {
   settings.Add(
       "elastic", &elastic,
       "processes may come and go while they train: who is lost is done without, as long as MIN are left, and who "
-      "comes is let in up to MAX (all-reduce of all rows)",
+      "comes is let in up to MAX (not slices, hybrid)",
       {.value = "MIN:MAX"});
   settings.Add(
       "elastic-wait", &elastic_wait,
@@ -27,7 +27,8 @@ void Together::Register(base::Settings& settings) {
                {.value = "S", .least = 0, .most = 86'400});
   settings.Add(
       "copy-every", &copy_every,
-      "elastic with a codec: steps after which each worker copies what it has not sent yet to the next; 0: never",
+      "elastic with a codec: steps after which each worker copies what it has not sent yet to the next; 0: never. Of a "
+      "ring: its part of the model",
       {.value = "N"});
   settings.Add("calibrate", &calibrate,
                "topology auto: by measurements made at the start (a resumed run keeps what it had), not a fixed table");
@@ -128,11 +129,10 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                {.value = "N", .least = 1});
   settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",
                {.value = "N", .least = 1});
-  settings.Add(
-      "large-model", &strategy.large,
-      Str("server, ring: the model is larger than memory: servers keep their rows alone, workers those of their "
-          "batches, members of a ring their part; all of it lies in files in ",
-          Option("scratch"), " when they meet"));
+  settings.Add("large-model", &strategy.large,
+               Str("server: the model is larger than memory: servers keep their rows alone, workers those of their "
+                   "batches; all of it lies in files in ",
+                   Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add(
@@ -152,6 +152,9 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                "ring, of networks: stages that each worker holds (0: 1, interleaved 2); the way goes round the ring as "
                "often",
                {.value = "N", .least = 0, .most = 64});
+  settings.Add("recompute", &strategy.recompute,
+               "ring, of networks: of a micro-batch only what enters and leaves a stage is kept; the rest is computed "
+               "again before it goes back");
   settings.Add(
       "balance", &strategy.balance,
       "ring, of networks: layers move between neighbours by the time they are measured to take; what is learned "

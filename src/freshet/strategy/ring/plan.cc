@@ -91,6 +91,15 @@ Result<Plan> MakePlan(const StrategyOptions& options, const Strategy::World& wor
   return plan;
 }
 
+Result<void> CheckCut(const StrategyOptions& options, const model::Model& model, int members) {
+  const Graph* const graph = model::network::GraphOf(model);
+  TRY(Check(options, graph));
+  const CutOptions how{members, TRY(StagesEach(options, members)), static_cast<std::size_t>(options.batch),
+                       static_cast<std::size_t>(options.micro)};
+  return CheckEdges(*graph,
+                    TRY(CutNetwork(*graph, TRY(model::network::Infer(*graph)), model::network::BackendOf(model), how)));
+}
+
 Result<void> MakeStages(const StrategyOptions& options, const Strategy::World& world, Plan& plan) {
   const Graph& graph = *model::network::GraphOf(world.model);
   const model::network::Backend& backend = model::network::BackendOf(world.model);

@@ -22,6 +22,8 @@ struct Plan {
 
 // kInvalid for what does not go together: too few layers, more micro-batches than rows, layers that are not known.
 Result<Plan> MakePlan(const StrategyOptions& options, const Strategy::World& world);
+// That a network can be cut for so many members.
+Result<void> CheckCut(const StrategyOptions& options, const model::Model& model, int members);
 // Makes ready the stages of a plan as it is held now, of which those that did not change stay.
 Result<void> MakeStages(const StrategyOptions& options, const Strategy::World& world, Plan& plan);
 // That there are places for the messages of all tensors that would cross a cut there.

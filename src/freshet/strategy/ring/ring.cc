@@ -1,5 +1,6 @@
 #include "strategy/ring/ring.h"
 
+#include "base/check.h"
 #include "base/option.h"
 #include "strategy/ring/columns.h"
 #include "strategy/ring/pipeline.h"
@@ -14,13 +15,13 @@ Result<void> Check(const StrategyOptions& options) {
   };
   if (!options.whole) return refuse("split", " bytes or own: a row passes all members, who must all have it; use rows");
   if (options.factors) return refuse("layer-factors", ": no gradients travel; leave it out");
-  if (options.undo) return refuse("elastic", ": each member alone has a part of the model; leave it out");
   return {};
 }
 
 }  // namespace
 
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
+  CHECK(!options.undo);  // what is lost lies with others (elastic_ring.h)
   TRY(Check(options));
   const bool rounds = options.codec == "fp16" || options.codec == "bf16" || options.codec == "int8";
   if (options.codec != "none" && (world.model.partials() != nullptr || !rounds))
