@@ -82,6 +82,7 @@ slow-seeds:
 	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='*TrainingUnderFaults*' --gtest_brief=1
 	@FRESHET_SEEDS=5000 build/release/src/freshet/train/train_test --gtest_filter='ElasticTraining.*' --gtest_brief=1
 	@FRESHET_SEEDS=5000 build/release/src/freshet/train/train_test --gtest_filter='ElasticServers.Whatever*:ElasticGossips.Whatever*' --gtest_brief=1
+	@FRESHET_SEEDS=2000 build/release/src/freshet/train/train_test --gtest_filter='ElasticRings.Whatever*' --gtest_brief=1
 	@FRESHET_SEEDS=20000 build/release/src/freshet/fabric/fabric_test --gtest_filter='Membership.*:ElasticGroup.*' --gtest_brief=1
 	@FRESHET_SEEDS=10000 build/release/src/freshet/strategy/strategy_test --gtest_filter='*Towns*' --gtest_brief=1
 	@FRESHET_STRANGERS=10000 build/release/src/freshet/fabric/fabric_test --gtest_filter='*Strangers*'

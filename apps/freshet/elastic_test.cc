@@ -135,6 +135,57 @@ TEST_F(ElasticTest, OneCopyOfTheParametersIsNotEnoughToLoseAServer) {
       << finished.err;
 }
 
+// Each has some columns of the model, or some layers: who is lost, its neighbour has a copy of.
+TEST_F(ElasticTest, ARingClosesWithoutWhoIsKilledOrFrozenAndOpensForWhoComes) {
+  struct Way {
+    Arguments flags, calm;
+  };
+  const std::vector<Way> ways = {{{"--copy-every", "4"}, {}},
+                                 {{"--model", "mlp", "--rate", "0.02", "--micro", "2"},
+                                  {"--model", "mlp", "--rate", "0.02", "--accumulate", "2"}}};
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.flags[1]);
+    epochs_ = 10;
+    (void)unlink((scratch_ / "ck").c_str());
+    Arguments flags = {"--strategy", "ring"};
+    flags.insert(flags.end(), way.flags.begin(), way.flags.end());
+    Process launch(scratch_, Train({"-n", "3", "--elastic", "2:3", "--restarts", "1", "--frozen", "1"}, flags), {});
+    ASSERT_TRUE(Began(launch)) << launch.said();
+    kill(WorkerOf(launch, 1), SIGKILL);
+    ASSERT_TRUE(Says(launch, "membership 3 → 2: rank 1 on ")) << launch.said();
+    ASSERT_TRUE(Says(launch, "membership 2 → 3: rank 1 on ")) << launch.said();
+    kill(WorkerOf(launch, 0), SIGSTOP);
+    ASSERT_TRUE(launch.WaitUntil([&] { return launch.said().find(": rank 0 on ") != std::string::npos; }))
+        << launch.said();
+    const Finished finished = launch.Wait();
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(nlohmann::json::parse(finished.out).at("rows"), kRows * epochs_) << "each row once in every epoch";
+    Arguments calm = {"train", "sea.csv", "--batch", "16", "--epochs", Str(epochs_), "-o", "calm.model"};
+    calm.insert(calm.end(), way.calm.begin(), way.calm.end());
+    ASSERT_EQ(Run(calm).code, 0);
+    EXPECT_NEAR(LossOf("s.model"), LossOf("calm.model"), 1e-5);
+  }
+}
+
+TEST_F(ElasticTest, TwoNeighboursOfARingLostAtOnceEndIt) {
+  ASSERT_EQ(Run({"data", "generate", "--kind", "sea", "--rows", "600000", "-o", "sea.csv"}).code, 0);
+  epochs_ = 1;
+  Process launch(scratch_,
+                 Train({"-n", "4", "--elastic", "1:4", "--restarts", "0"},
+                       {"--strategy", "ring", "--copy-every", "1", "--checkpoint-seconds", "1000"}),
+                 {});
+  ASSERT_TRUE(Says(launch, "others may join")) << launch.said();
+  usleep(300'000);
+  const pid_t one = WorkerOf(launch, 1), next = WorkerOf(launch, 2);
+  kill(one, SIGSTOP);  // so that neither goes on without the other
+  kill(next, SIGKILL);
+  kill(one, SIGKILL);
+  const Finished finished = launch.Wait();
+  EXPECT_EQ(finished.code, 4) << finished.err;
+  EXPECT_NE(finished.err.find("a part of the model is lost with both who had it: rank 1 on "), std::string::npos)
+      << finished.err;
+}
+
 // While processes start, find each other, agree, look at the data: there is nothing to go on with yet.
 TEST_F(ElasticTest, WhoIsKilledBeforeAllHaveMetMakesThemBeginAgain) {
   epochs_ = 2;

@@ -2,7 +2,8 @@
 """Elastic training with real processes: eight workers under freshet launch, mpirun and srun are killed and frozen at
 random moments, also while they recover and as they come back. Training has to end with the model that nothing would have
 disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job. Then
-the same with a parameter server in every synchrony, and by gossip, whose model has to be as good."""
+the same with a parameter server in every synchrony, and by gossip, whose model has to be as good; and on a ring, whose
+members each have a part of the model, with faults one at a time."""
 import json
 import os
 import pathlib
@@ -21,6 +22,8 @@ from cluster import Verdicts, arguments, enter, last_line, run, scratch, sh
 WORKERS, ROWS, BATCH = 8, 24000, 48
 SYNCHRONIES = ["bsp", "ssp:3", "asp:0.01", "bap"]
 GOSSIPS = ["pairs", "push-sum", "walk"]
+KINDS = ["killed", "frozen", "killed while they recover", "killed as it comes back"]
+ONE_AT_A_TIME = [kind for kind in KINDS if kind != "killed while they recover"]  # as neighbours on a ring must be
 GOSSIP_EPOCHS = 25  # while others make one
 CHANGE = re.compile(r"membership (\d+) → (\d+): (.*); ([0-9.]+) s$")
 
@@ -115,10 +118,9 @@ class Elastic:
             return None
         return max(float(m[4]) for m in self.changes()[before:])
 
-    def moments(self, name, command, most_apart=1e-6, times=1):
+    def moments(self, name, command, most_apart=1e-6, times=1, kinds=KINDS):
         job = self.begin(name, command)
         injected, stuck = {}, ""
-        kinds = ["killed", "frozen", "killed while they recover", "killed as it comes back"]
         for number in range(self.options.moments):
             what = kinds[number % len(kinds)]
             time.sleep(self.random.uniform(0, 0.5))
@@ -211,8 +213,8 @@ def main():
     parser.add_argument("--moments", type=int, default=8, help="faults under each launcher (%(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="how long a run is (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--servers-alone", action="store_true", help="parameter servers only, under freshet launch")
-    parser.add_argument("--gossip-alone", action="store_true", help="gossip only, under freshet launch")
+    for alone, what in (("servers", "parameter servers"), ("gossip", "gossip"), ("ring", "rings")):
+        parser.add_argument("--%s-alone" % alone, action="store_true", help="%s only, under freshet launch" % what)
     parser.add_argument("--show", action="store_true", help="show what failed runs print")
     options = parser.parse_args()
     program = enter(options)
@@ -220,16 +222,21 @@ def main():
         elastic = Elastic(program, directory, options)
         bounds = ["--elastic", "3:%d" % WORKERS]
         launch = [program, "launch", "-n", WORKERS] + bounds + ["--restarts", 1000, "--"]
-        if not options.servers_alone and not options.gossip_alone:
+        some = options.servers_alone or options.gossip_alone or options.ring_alone
+        if not some:
             launchers(elastic, program, directory, launch, bounds)
-        for synchrony in SYNCHRONIES if not options.gossip_alone else []:  # two are killed at a time
+        for synchrony in SYNCHRONIES if options.servers_alone or not some else []:  # two are killed at a time
             name = "server-" + synchrony.split(":")[0]
             elastic.moments(name, launch + elastic.train(name) + ["--strategy", "server", "--synchrony", synchrony,
                                                                   "--replicas", 3], most_apart=0.01 * elastic.calm)
-        for gossip in GOSSIPS if not options.servers_alone else []:
+        for gossip in GOSSIPS if options.gossip_alone or not some else []:
             elastic.moments(gossip, launch + elastic.train(gossip, GOSSIP_EPOCHS) + ["--strategy", "gossip", "--gossip",
                                                                                       gossip],
                             most_apart=0.01 * elastic.calm, times=GOSSIP_EPOCHS)
+        for every in [1, 16] if options.ring_alone or not some else []:
+            name = "ring-copies-every-%d" % every
+            elastic.moments(name, launch + elastic.train(name) + ["--strategy", "ring", "--copy-every", every],
+                            kinds=ONE_AT_A_TIME)
         elastic.show_gaps()
     elastic.verdicts.end()
 

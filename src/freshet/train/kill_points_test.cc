@@ -1,6 +1,7 @@
 // Workers are killed at every place of a step and of a change of their group: the others end with the model that nothing
 // disturbed, and so does who is started again.
 
+#include "model/network/description.h"
 #include "train/elastic_testing.h"
 
 namespace freshet::train {
@@ -17,7 +18,8 @@ struct Way {
   std::uint64_t parts = 0;  // of the input, which each reads some of
   std::string synchrony;    // of a parameter server
   std::string gossip = "pairs";
-  int servers = 0;  // that have no rows
+  int servers = 0;       // that have no rows
+  bool network = false;  // whose layers are spread
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -36,7 +38,9 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"ownServersBarrierless", "server", Algorithm::kRing, false, 0, "bap", "", 2},
                                 {"pairs", "gossip", Algorithm::kRing, false, 0, "bsp", "pairs"},
                                 {"pushSum", "gossip", Algorithm::kRing, false, 0, "bsp", "push-sum"},
-                                {"walk", "gossip", Algorithm::kRing, false, 0, "bsp", "walk"}};
+                                {"walk", "gossip", Algorithm::kRing, false, 0, "bsp", "walk"},
+                                {"ringOfColumns", "ring"},
+                                {"ringOfLayers", "ring", Algorithm::kRing, false, 0, "", "", 0, true}};
 
 class KillPoints : public ElasticTraining, public testing::WithParamInterface<Way> {
  protected:
@@ -51,6 +55,12 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
     plan_.strategy.replicas = 3;  // two are lost at a time
     plan_.strategy.gossip = GetParam().gossip;
     plan_.strategy.servers = GetParam().servers;
+    if (GetParam().network) {
+      plan_.model.kind = "network";
+      plan_.model.network = ToToml(SmallNetwork());
+      plan_.strategy.micro = 2;
+    }
+    run_.copy_every = 3;
     if (GetParam().strategy == "gossip") plan_.train.batch = 16;  // single rows would take no time
     plan_.strategy.block_momentum = GetParam().strategy == "average" ? 0.5 : 0;
     run_.size = kMembers;
@@ -58,6 +68,14 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
     run_.hosts = {"a", "a", "b", "b", "c"};
     undisturbed_ = Train(run_);
     Forget();
+  }
+
+  static model::network::Graph SmallNetwork() {
+    model::network::Graph graph({3});
+    int at = 0;
+    for (int layer = 0; layer < 5; ++layer) at = graph.Relu(graph.Dense(at, 6, Str("dense", layer)));
+    graph.AddHead(graph.Dense(at, 1, "scores"));
+    return graph;
   }
 
   // The n-th time that this rank is there, counted over its lives, it is killed; perhaps it is started again.
@@ -84,7 +102,7 @@ class KillPoints : public ElasticTraining, public testing::WithParamInterface<Wa
       EXPECT_EQ(end.outcome.report->rows, calm.report->rows);  // each counted once
       if (GetParam().exact)
         EXPECT_EQ(end.outcome.weights, calm.weights);
-      else if (GetParam().strategy == "allreduce")
+      else if (GetParam().strategy == "allreduce" || GetParam().strategy == "ring")
         EXPECT_LT(Distance(end.outcome, calm), 1e-5);
       else  // a mean of fewer is another, but as good
         EXPECT_NEAR(end.outcome.report->progressive.loss(), calm.report->progressive.loss(),
@@ -116,7 +134,7 @@ TEST_P(KillPoints, InAChangeOfTheGroup) {
   gone_before_ = 2;
   for (const char* const place :
        {"regroup.begin", "regroup.decided", "regroup.levelled", "vote.promised", "vote.accepted", "vote.committed"})
-    for (const int rank : {0, 3})
+    for (const int rank : {0, GetParam().strategy == "ring" ? 4 : 3})  // on a ring the next has the copies
       for (const auto back : {Fault::kForEver, base::Clock::Duration(15ms)}) {
         const int nth = std::string_view(place) == "vote.committed" ? 2 : 1;  // the first is how they begin
         KillAt(place, rank, nth, back);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fabric/threads/threads_fabric.h"
+#include "model/network/description.h"
 #include "train/elastic_testing.h"
 
 namespace freshet::train {
@@ -68,6 +69,7 @@ struct Way {
   Algorithm algorithm = Algorithm::kRing;
   std::string synchrony;  // of a parameter server
   std::string gossip = "pairs";
+  bool network = false;  // whose layers are spread
 };
 const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"tree", "allreduce", Algorithm::kTree},
@@ -80,7 +82,9 @@ const std::vector<Way> kWays = {{"ring", "allreduce", Algorithm::kRing},
                                 {"barrierlessServer", "server", Algorithm::kRing, "bap"},
                                 {"pairs", "gossip", Algorithm::kRing, "bsp", "pairs"},
                                 {"pushSum", "gossip", Algorithm::kRing, "bsp", "push-sum"},
-                                {"walk", "gossip", Algorithm::kRing, "bsp", "walk"}};
+                                {"walk", "gossip", Algorithm::kRing, "bsp", "walk"},
+                                {"ringOfColumns", "ring"},
+                                {"ringOfLayers", "ring", Algorithm::kRing, "", "", true}};
 
 class KillPointsOfThreads : public testing::TestWithParam<Way> {
  protected:
@@ -100,6 +104,14 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
     plan_.strategy.synchrony = GetParam().synchrony;
     plan_.strategy.replicas = 3;  // two are lost at a time
     plan_.strategy.gossip = GetParam().gossip;
+    if (!GetParam().network) return;
+    model::network::Graph graph({3});
+    int at = 0;
+    for (int layer = 0; layer < 4; ++layer) at = graph.Relu(graph.Dense(at, 6, Str("dense", layer)));
+    graph.AddHead(graph.Dense(at, 1, "scores"));
+    plan_.model.kind = "network";
+    plan_.model.network = ToToml(graph);
+    plan_.strategy.micro = 2;
   }
 
   std::vector<BenchOutcome> Train(const std::vector<Kill>& kills) {
@@ -144,6 +156,7 @@ class KillPointsOfThreads : public testing::TestWithParam<Way> {
           std::map<std::string, int, std::less<>> visits;
           plan.own_strategy = [&](strategy::Learner learner) {
             strategy::ElasticOptions options{.strategy = plan.strategy, .how = {.algorithm = GetParam().algorithm}};
+            options.copy_every = 2;
             options.strategy.batch = plan.train.batch;
             learner.at = [&](std::string_view place) -> Result<void> {
               const int visit = ++visits[std::string(place)];
@@ -196,6 +209,7 @@ TEST_P(KillPointsOfThreads, InAStepAndInAChangeOfTheGroup) {
     }
     for (const char* const place : {"regroup.begin", "regroup.decided", "regroup.levelled"}) {
       SCOPED_TRACE(Str("rank ", rank, " at ", place));
+      if (GetParam().strategy == "ring" && rank == 2) continue;  // who is next to the first to be lost has the copies
       ASSERT_NO_FATAL_FAILURE(ExpectPromises({{1, "step.computed", 5}, {rank, place, 1}}));
     }
     if (HasFailure()) return;
