@@ -435,7 +435,7 @@ TEST(Spread, GivesEachNumberOfTheModelToOneMemberAndBack) {
               spread.CountRows(b, member, whole.parameters->rows(b)) * spread.ColumnsOf(b, member).size();
           std::vector<float> values(own);
           spread.Take(*whole.parameters, b, member, 1, 0, values.data());
-          spread.Give(values.data(), b, member, 1, *back.parameters);
+          spread.Give(values.data(), b, member, 1, whole.parameters->rows(b), *back.parameters);
           numbers += own;
         }
         const bool alike = whole.model->partials()->cut(b) == model::Partials::Cut::kAll;
