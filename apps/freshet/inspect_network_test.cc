@@ -60,6 +60,8 @@ TEST_F(InspectNetworkTest, ShowsWhoWouldHoldAndSendWhatOnARing) {
   const std::string out = Shows({"--network", "lenet5", "--ring", "2", "--batch", "64"});
   for (const char* piece : {"to the one before", "conv1 … ", "8 micro-batches a step: idle 11.1 %"})
     ExpectMentions(out, piece);
+  ExpectMentions(Shows({"--network", "lenet5", "--ring", "2", "--batch", "64", "--pipeline", "stash"}),
+                 "8 micro-batches a step: idle where it begins and runs empty only");
   const Json json = Json::parse(
       Shows({"--network", "lenet5", "--ring", "3", "--batch", "64", "--pipeline", "flush", "--micro", "4", "--json"}),
       nullptr, false);

@@ -45,10 +45,12 @@ Result<Json> RingFlags::Describe(const model::network::Graph& graph, std::uint64
                         {"tensors_in", stage.enters.size()}});
     }
     const std::uint64_t weights = member.parameters * sizeof(float);
+    const std::uint64_t copies =
+        2 + static_cast<std::uint64_t>(slots) + (how.pipeline == "stash" ? 1 : 0);  // weights before the last update
     ring["members"].push_back({{"stages", std::move(stages)},
                                {"parameters", member.parameters},
                                {"cost_share", member.cost_share},
-                               {"bytes", weights * static_cast<std::uint64_t>(2 + slots) + member.working_bytes},
+                               {"bytes", weights * copies + member.working_bytes},
                                {"working_bytes", member.working_bytes},
                                {"bytes_next", member.bytes_next},
                                {"bytes_back", member.bytes_back}});
@@ -71,11 +73,14 @@ std::string RingText(const Json& ring) {
                     Grouped(member["parameters"].get<std::uint64_t>()), HumanBytes(member["bytes"].get<double>()),
                     HumanBytes(member["bytes_next"].get<double>()), HumanBytes(member["bytes_back"].get<double>())});
   }
+  const auto pipeline = ring["pipeline"].get<std::string>();
   const double idle = static_cast<double>(members.size()) - 1,
                turns = ring["micro"].get<double>() * ring["stages"].get<double>();
-  return Str("\n", Table(rows, 2), "pipeline    ", ring["pipeline"].get<std::string>(), ", ",
-             ring["micro"].get<std::uint64_t>(), " micro-batches a step: idle ", Fixed(100 * idle / (turns + idle), 1),
-             " % of the time if all stages took as long\n");
+  return Str("\n", Table(rows, 2), "pipeline    ", pipeline, ", ", ring["micro"].get<std::uint64_t>(),
+             " micro-batches a step: idle ",
+             pipeline == "stash" ? "where it begins and runs empty only"
+                                 : Str(Fixed(100 * idle / (turns + idle), 1), " % of the time"),
+             " if all stages took as long\n");
 }
 
 }  // namespace freshet::cli
