@@ -179,6 +179,26 @@ TEST_F(ElasticRings, TwoNeighboursLostAtOnceEndTheOthersWithAClearLineAndTheChec
   }
 }
 
+// Too few are left, and another comes: those who were there make the steps since again, and it is given what came of that.
+TEST_F(ElasticRings, TooFewLetOthersInInTheMidstOfAStep) {
+  plan_.train.checkpoint_seconds = 1000;  // nobody is let in in the midst of one
+  for (const std::string& model : kModels) {
+    SCOPED_TRACE(model);
+    Use(model, 5);
+    const auto calm = TrainBy("");
+    run_.least = 4;
+    run_.wait = 1s;
+    for (int at = 40; at < 60; at += 9) {
+      SCOPED_TRACE(at);
+      const auto ends = TrainBy(Str("crash rank=1 at=", at, "ms for=30ms; crash rank=3 at=", at, "ms"));
+      EXPECT_EQ(Check(ends, calm[0]), 4u);
+      EXPECT_TRUE(ends[1].came);
+      if (HasFailure()) return;
+    }
+    run_.least = 1;
+  }
+}
+
 // Two that are no neighbours, or as long as all have the whole.
 TEST_F(ElasticRings, ManyLostAtOnceAreDoneWithoutWhereEveryPartIsLeft) {
   for (const std::string& model : kModels) {

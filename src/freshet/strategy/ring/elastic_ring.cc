@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/option.h"
+#include "fabric/subset.h"
 #include "strategy/bytes_together.h"
 #include "strategy/gather_numbers.h"
 #include "strategy/ring/ring.h"
@@ -137,7 +138,7 @@ Result<void> ElasticRing::Updated(std::uint64_t made) {
 Result<std::optional<double>> ElasticRing::Recover(const Error& why, const data::Batch&, std::span<float> scores) {
   scores_ = scores;
   gives_ = true;
-  const auto regrouped = Regroup(why, Admits::kNobody);
+  const auto regrouped = Regroup(why, Admits::kWhenTooFew);
   gives_ = false;
   in_step_ = false;
   scores_ = {};
@@ -179,20 +180,23 @@ Result<void> ElasticRing::Barrier() {
 
 Result<void> ElasticRing::Settle() {
   settling_ = true;
-  TRY(Together([&](fabric::Collectives&) -> Result<void> {
-    if (base_ == made_) return {};
-    const fabric::Fabric& fabric = group_.fabric();
-    const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
-    std::string mine;
-    AddPart(mine, parted_->Part());
-    TRY(PutAll(mine));
-    before_.bytes_sent += fabric.bytes_sent() - sent;
-    before_.bytes_shared += fabric.bytes_shared() - shared;
-    base_ = made_;
-    base_step_ = learner_.optimizer.step();
-    return {};
-  }));
+  TRY(Together([&](fabric::Collectives&) { return BringTogether(); }));
   if (std::exchange(settling_, false)) Settled();
+  return {};
+}
+
+// What all hold now is the whole of all.
+Result<void> ElasticRing::BringTogether() {
+  if (base_ == made_) return {};
+  const fabric::Fabric& fabric = group_.fabric();
+  const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
+  std::string mine;
+  AddPart(mine, parted_->Part());
+  TRY(PutAll(mine));
+  before_.bytes_sent += fabric.bytes_sent() - sent;
+  before_.bytes_shared += fabric.bytes_shared() - shared;
+  base_ = made_;
+  base_step_ = learner_.optimizer.step();
   return {};
 }
 
@@ -240,40 +244,73 @@ void ElasticRing::Describe(GroupChange& change) { change.repeated = again_ + (in
 Result<void> ElasticRing::Unite(const fabric::Roster*) {
   collectives_ = std::make_unique<fabric::Collectives>(group_.fabric(), options_.how);
   again_ = 0;
-  const Reports reports = TRY(GatherReports());
+  Reports reports = TRY(GatherReports());
   const auto by_met = [](const Report& a, const Report& b) { return a.met < b.met; };
-  const Report& ahead = *std::max_element(reports.begin(), reports.end(), by_met);
+  const Report ahead = *std::max_element(reports.begin(), reports.end(), by_met);
   if (ahead.met == 0) return {};  // all come, and nobody has anything
-  const auto point = FindPoint(reports);
+  auto point = FindPoint(reports);
   if (!point) return hopeless_.emplace(Hopeless());
   if (met_ != 0) CatchUp(ahead);
-  if (const auto made = MakeInner(); !made.ok()) {
-    if (OfMembers(made.error())) return made;
-    return hopeless_.emplace(Error{Code::kPeerLost, Str(size(), " workers cannot go on: ", made.error().text,
-                                                        "; the last checkpoint has everything")});
+  const bool some_come = std::any_of(reports.begin(), reports.end(), [](const Report& each) { return each.met == 0; });
+  if (some_come && point->made < ahead.made) {
+    // Who comes is given what somebody has who stands between two steps: those who were there come to that without it.
+    if (met_ != 0) TRY(GoOnAmongThose(reports, *point));
+    reports = TRY(GatherReports());
+    point = FindPoint(reports);
+    CHECK(point && point->made == ahead.made);
   }
+  TRY(MakeInnerOrGiveUp());
   TRY(GoBackTo(*point, reports));
-  if (std::any_of(reports.begin(), reports.end(), [](const Report& each) { return each.met == 0; })) {
-    // Who comes is given what somebody has who stands between two steps: there must be none to be made again.
-    if (point->made == ahead.made) TRY(HandOver(reports, ahead));
-    if (met_ == 0 && kept_.empty()) return {};
-    if (met_ == 0) {
-      met_ = ahead.met;
-      made_ = ahead.made;
-    }
+  if (some_come) TRY(HandOver(reports, ahead));
+  if (met_ == 0 && kept_.empty()) return {};
+  if (met_ == 0) {
+    met_ = ahead.met;
+    made_ = ahead.made;
   }
   TRY(collectives_->Barrier());  // from here on nobody needs what others have kept
   ring_ = group_.roster();
   copies_.Forget();
   steps_.DropUpTo(point->made);
   base_ = from_ = point_ = point->made;
-  return MakeAgain(point->made);
+  return MakeAgain(point->made, true);
+}
+
+Result<void> ElasticRing::MakeInnerOrGiveUp() {
+  const auto made = MakeInner();
+  if (made.ok() || OfMembers(made.error())) return made;
+  return hopeless_.emplace(Error{Code::kPeerLost, Str(size(), " workers cannot go on: ", made.error().text,
+                                                      "; the last checkpoint has everything")});
+}
+
+// Those who were there before, as a ring of their own for the steps that are to be made again. What all have kept stays:
+// another may be lost meanwhile.
+Result<void> ElasticRing::GoOnAmongThose(const Reports& reports, const Point& point) {
+  constexpr fabric::Tag kApart = fabric::Tag{1} << 60;
+  std::vector<int> ranks;
+  Reports theirs;
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    if (reports[r].met == 0) continue;
+    ranks.push_back(static_cast<int>(r));
+    theirs.push_back(reports[r]);
+  }
+  fabric::Subset among(group_.fabric(), ranks, kApart);
+  collectives_ = std::make_unique<fabric::Collectives>(among, options_.how);
+  Result<void> done = MakeInnerOrGiveUp();
+  if (done.ok()) done = GoBackTo(point, theirs);
+  if (done.ok()) done = MakeAgain(point.made, false);
+  if (done.ok()) done = BringTogether();
+  if (inner_ != nullptr) before_.Add(inner_->times());
+  inner_ = nullptr;
+  parted_ = nullptr;
+  collectives_ = std::make_unique<fabric::Collectives>(group_.fabric(), options_.how);
+  return done;
 }
 
 // By as much as those are ahead who have finished the meeting in which this member is.
 void ElasticRing::CatchUp(const Report& ahead) {
   if (met_ < ahead.met) {
     CHECK(met_ + 1 == ahead.met);
+    gives_ = false;  // it has not come as far by itself
     if (worked_) {
       if (std::exchange(settling_, false)) Settled();
     } else {
@@ -378,16 +415,16 @@ Result<void> ElasticRing::HandOver(const Reports& reports, const Report& ahead) 
 }
 
 // The steps after that one, which all members have made, or all but those who were behind.
-Result<void> ElasticRing::MakeAgain(std::uint64_t after) {
+Result<void> ElasticRing::MakeAgain(std::uint64_t after, bool points) {
   inner_->Ask(false, false);
   std::vector<float> nobodys;
   for (const KeptSteps::Step& step : steps_.steps()) {
     if (step.number <= after || step.number > made_) continue;
     const data::Batch piece = step.rows.batch();
     const bool owed = owed_ == step.number;
-    const std::size_t first = owed ? step.first : fabric::ChunkBegin(piece.rows, rank(), size());
-    const data::Batch mine =
-        piece.Slice(first, owed ? first + step.mine : fabric::ChunkBegin(piece.rows, rank() + 1, size()));
+    const std::size_t first = owed ? step.first : fabric::ChunkBegin(piece.rows, inner_->rank(), inner_->size());
+    const data::Batch mine = piece.Slice(
+        first, owed ? first + step.mine : fabric::ChunkBegin(piece.rows, inner_->rank() + 1, inner_->size()));
     nobodys.resize(mine.rows * learner_.model.scores());
     parted_->ScoreFrom(first);
     inner_->SetProgress(step.progress);
@@ -395,7 +432,7 @@ Result<void> ElasticRing::MakeAgain(std::uint64_t after) {
     CHECK(loss.has_value());  // nobody asks for anything meanwhile
     if (owed) loss_ = *loss;
     ++again_;
-    TRY(Updated(step.number));
+    if (points) TRY(Updated(step.number));
   }
   parted_->ScoreFrom({});
   inner_->SetProgress(progress_);

@@ -84,6 +84,8 @@ class ElasticRing final : public ElasticStrategy {
   void ForgetTaken() override;
   void Describe(GroupChange& change) override;
   Result<void> MakeInner();
+  Result<void> MakeInnerOrGiveUp();
+  Result<void> GoOnAmongThose(const Reports& reports, const Point& point);
 
   Result<Reports> GatherReports();
   void CatchUp(const Report& ahead);
@@ -91,9 +93,10 @@ class ElasticRing final : public ElasticStrategy {
   Error Hopeless() const;
   Result<void> GoBackTo(const Point& point, const Reports& reports);
   Result<void> HandOver(const Reports& reports, const Report& ahead);
-  Result<void> MakeAgain(std::uint64_t after);
+  Result<void> MakeAgain(std::uint64_t after, bool points);
   Result<void> Updated(std::uint64_t made);
   Result<void> PutAll(const std::string& mine);
+  Result<void> BringTogether();
   void SetBase(std::uint64_t made);
   void Settled();
 

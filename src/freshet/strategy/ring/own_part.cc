@@ -101,14 +101,12 @@ Result<void> OwnPart::Decode(const Learner& learner, std::string_view bytes) {
     return true;
   };
   Head head;
+  // Who has read further has met features that nobody has learned from yet.
   optimize::Parameters& whole = learner.parameters;
   std::vector<std::uint64_t> rows(whole.blocks());
   if (!take(&head, sizeof head) || head.blocks != rows.size() || head.member >= head.members ||
       head.members > std::numeric_limits<int>::max() || !take(rows.data(), rows.size() * sizeof rows[0]))
     return damaged;
-  for (std::size_t b = 0; b < rows.size(); ++b)
-    if (rows[b] > whole.rows(b)) TRY(whole.Grow(b, rows[b]));
-  TRY(learner.optimizer.Follow(whole));
   Spread spread(learner.model, static_cast<int>(head.members));
   const auto member = static_cast<int>(head.member);
   std::vector<float> values;
@@ -117,7 +115,9 @@ Result<void> OwnPart::Decode(const Learner& learner, std::string_view bytes) {
       const auto slots = state ? static_cast<std::uint64_t>(learner.optimizer.slots()) : 1;
       values.resize(spread.CountRows(b, member, rows[b]) * slots * spread.ColumnsOf(b, member).size());
       if (!take(values.data(), values.size() * sizeof(float))) return damaged;
-      if (slots > 0) spread.Give(values.data(), b, member, slots, rows[b], state ? learner.optimizer.state() : whole);
+      if (slots > 0)
+        spread.Give(values.data(), b, member, slots, std::min(rows[b], whole.rows(b)),
+                    state ? learner.optimizer.state() : whole);
     }
   if (!bytes.empty()) return damaged;
   learner.optimizer.SetStep(head.step);

@@ -37,7 +37,7 @@ class OwnPart {
   Result<void> Put(std::size_t b, bool state, int member, std::span<const float> values);
 
   // All that is here, with how many members there are and which of them has it, as bytes; and what any member of any ring
-  // had, to the whole, which grows where that had more rows. kCorrupt for bytes that are of no part.
+  // had, to the whole, of rows that this has. kCorrupt for bytes that are of no part.
   std::string Encode() const;
   static Result<void> Decode(const Learner& learner, std::string_view bytes);
 
