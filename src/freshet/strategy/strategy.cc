@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include "base/option.h"
+#include "strategy/modules/modules.h"
 #include "strategy/own_pace.h"
 #include "strategy/ring/ring.h"
 #include "strategy/slices.h"
@@ -21,8 +22,8 @@ struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr OtherEntry kOthers[] = {
-    {"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}, {"slices", MakeSlices}, {"hybrid", MakeHybrid}};
+constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing},
+                                  {"slices", MakeSlices}, {"hybrid", MakeHybrid}, {"modules", MakeModules}};
 
 // What makes no sense, of any kind.
 Result<void> Check(const StrategyOptions& options, int members) {
