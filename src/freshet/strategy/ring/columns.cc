@@ -118,12 +118,14 @@ void Columns::AddSpan(const char* name, base::Clock::Duration begin, base::Clock
 Result<void> Columns::Settle() {
   if (!std::exchange(newer_, false)) return {};
   for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-    for (const bool state : {false, true}) {
-      TRY(own_.Put(b, state, rank(), own_.Values(b, state)));
-      if (own_.AllHave(b)) continue;
-      TRY(laps_.Tell(own_.Values(b, state),
-                     [&](int member, std::span<const float> given) { return own_.Put(b, state, member, given); }));
-    }
+    for (const bool state : {false, true})
+      for (std::uint64_t piece = 0; piece < own_.Pieces(b, state); ++piece) {
+        TRY(own_.Put(b, state, piece, rank(), own_.Values(b, state, piece)));
+        if (own_.AllHave(b)) continue;
+        TRY(laps_.Tell(own_.Values(b, state, piece), [&](int member, std::span<const float> given) {
+          return own_.Put(b, state, piece, member, given);
+        }));
+      }
   own_.Forget();
   return {};
 }

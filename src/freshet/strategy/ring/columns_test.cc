@@ -432,11 +432,15 @@ TEST(Spread, GivesEachNumberOfTheModelToOneMemberAndBack) {
         for (float& value : back.parameters->Values(b)) value = 0;
         std::size_t numbers = 0;
         for (int member = 0; member < members; ++member) {
-          const std::size_t own =
-              spread.CountRows(b, member, whole.parameters->rows(b)) * spread.ColumnsOf(b, member).size();
+          const std::uint64_t rows = spread.CountRows(b, member, whole.parameters->rows(b));
+          const std::size_t own = rows * spread.ColumnsOf(b, member).size();
           std::vector<float> values(own);
           spread.Take(*whole.parameters, b, member, 1, 0, values.data());
-          spread.Give(values.data(), b, member, 1, *back.parameters);
+          for (const std::uint64_t piece : {0, 1, 2}) {  // whole rows
+            const std::uint64_t width = rows == 0 ? 0 : own / rows;
+            const std::uint64_t first = piece * rows / 3 * width, last = (piece + 1) * rows / 3 * width;
+            spread.Give(std::span(values).subspan(first, last - first), b, member, 1, first, *back.parameters);
+          }
           numbers += own;
         }
         const bool alike = whole.model->partials()->cut(b) == model::Partials::Cut::kAll;

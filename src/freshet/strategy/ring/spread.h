@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "model/partials.h"
@@ -19,6 +20,7 @@ class Spread {
   static constexpr std::uint64_t kRangeRows = 16;  // of features
   Spread(const model::Model& model, int members);
 
+  int members() const { return members_; }
   bool by_features() const { return by_features_; }  // are there rows that belong to features?
   // The blocks as a member has them, those of features without a row.
   std::vector<optimize::Block> BlocksOf(int member) const;
@@ -41,7 +43,9 @@ class Spread {
   // remembers a row is `slots` times as wide.
   void Take(const optimize::Parameters& whole, std::size_t b, int member, std::uint64_t slots, std::uint64_t from,
             float* own);
-  void Give(const float* own, std::size_t b, int member, std::uint64_t slots, optimize::Parameters& whole);
+  // Of those the floats from `first` on, which begin a row and end one.
+  void Give(std::span<const float> own, std::size_t b, int member, std::uint64_t slots, std::uint64_t first,
+            optimize::Parameters& whole);
 
  private:
   using Cut = model::Partials::Cut;
