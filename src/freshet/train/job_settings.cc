@@ -37,7 +37,7 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
-  if (kind == "ring" || kind == "slices" || kind == "hybrid")
+  if (kind == "ring" || kind == "slices" || kind == "hybrid" || kind == "modules")
     return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce"));
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
@@ -115,10 +115,11 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
       return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
   }
   if (together.Whole()) return {};
-  if (together.strategy.kind == "ring")
-    return Error{Code::kInvalid,
-                 Str(Option("strategy"), " ring does not go with ", Option("split"), " ", together.split,
-                     ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
+  if (together.strategy.kind == "ring" || together.strategy.kind == "modules")
+    return Error{
+        Code::kInvalid,
+        Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ", together.split,
+            ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
   if (together.strategy.kind == "slices" || together.strategy.kind == "hybrid")
     return Error{
         Code::kInvalid,
@@ -202,9 +203,11 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
   if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid,
                  Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};
-  if (job.together.strategy.large && job.together.strategy.kind != "server")
-    return Error{Code::kInvalid, Str(Option("large-model"), " is for ", Option("strategy"), " server, not ",
-                                     job.together.strategy.kind)};
+  if (const std::string& kind = job.together.strategy.kind;
+      job.together.strategy.large && kind != "server" && kind != "ring" && kind != "modules")
+    return Error{Code::kInvalid,
+                 Str(Option("large-model"), " is for ", Option("strategy"),
+                     " server, ring and modules, whose members each have a part of the model, not for ", kind)};
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 

@@ -334,7 +334,10 @@ TEST_F(JobTest, WorkersWithoutMemoryForTheModelMakeTheSameOne) {
 TEST_F(JobTest, AModelThatIsTooLargeForMemoryIsRefusedWhatNeedsAllOfIt) {
   job_.together.workers = 2;
   job_.together.strategy.large = true;
-  EXPECT_NE(Refused(job_).find("large-model is for strategy server, not allreduce"), std::string::npos)
+  EXPECT_NE(
+      Refused(job_).find("large-model is for strategy server, ring and modules, whose members each have a part of the "
+                         "model, not for allreduce"),
+      std::string::npos)
       << Refused(job_);
   job_.together.strategy.kind = "server";
   job_.patience = 2;

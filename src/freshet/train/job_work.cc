@@ -21,7 +21,7 @@ TrainOptions OptionsOf(const Start& start, const model::Model& model) {
   options.accumulate = job.together.strategy.accumulate;
   options.deterministic = job.deterministic;
   options.shuffle = job.shuffle;
-  if (model.traits().uses_team) options.shuffle_window_bytes = 64 << 20;
+  if (model.traits().uses_team) options.shuffle_window_bytes = (job.together.strategy.large ? 8 : 64) << 20;
   options.mirror = job.input.mirror;
   options.prefetch = job.prefetch;
   options.seed = job.learning.seed;

@@ -130,8 +130,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                {.value = "N", .least = 1});
   settings.Add(
       "large-model", &strategy.large,
-      Str("server, ring: the model is larger than memory: servers keep their rows alone, workers those of their "
-          "batches, members of a ring their part; all of it lies in files in ",
+      Str("server, ring, modules: the model is larger than memory: servers keep their rows alone, workers those of "
+          "their batches, others their part; all of it lies in files in ",
           Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
@@ -141,17 +141,22 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("group", &strategy.group, "groups, hybrid: workers of a group", {.value = "N", .least = 1});
   settings.Add(
       "pipeline", &strategy.pipeline,
-      "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
+      "ring, of networks, and modules: order of a step: flush (all forward, then all backward), 1f1b (backward as soon "
+      "as "
       "possible), interleaved (the same with several stages for each worker), stash (1f1b that does not run empty "
       "between updates: gradients are of weights one update older)",
       {.value = "NAME", .choices = {"flush", "1f1b", "interleaved", "stash"}});
-  settings.Add("micro", &strategy.micro,
-               "ring, of networks: micro-batches of an update (0: four for each worker, of at least four rows)",
-               {.value = "N"});
+  settings.Add(
+      "micro", &strategy.micro,
+      "ring, of networks, and modules: micro-batches of an update (0: four for each worker, of at least four rows)",
+      {.value = "N"});
   settings.Add("stages", &strategy.stages,
                "ring, of networks: stages that each worker holds (0: 1, interleaved 2); the way goes round the ring as "
                "often",
                {.value = "N", .least = 0, .most = 64});
+  settings.Add("recompute", &strategy.recompute,
+               "ring, of networks, and modules: activations of a stage are computed again in place of being kept, which "
+               "takes a third longer and the memory of one micro-batch");
   settings.Add(
       "balance", &strategy.balance,
       "ring, of networks: layers move between neighbours by the time they are measured to take; what is learned "
