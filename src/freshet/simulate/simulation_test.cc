@@ -336,6 +336,15 @@ TEST(Simulation, SparseModelsSendWhatTheirRowsAre) {
   EXPECT_GT(many.value().step_seconds, few.value().step_seconds);
 }
 
+TEST(Subject, IsAnyNetworkThatMakesSense) {
+  const Subject known = Subject::Of("lenet5").value(), same = Subject::OfNetwork("mine.toml", known.graph).value();
+  EXPECT_EQ(same.parameter_bytes, known.parameter_bytes);
+  EXPECT_EQ(same.model->config().classes, known.model->config().classes);
+  const Subject text = Subject::Of("char-lstm").value();
+  EXPECT_EQ(Subject::OfNetwork("text.toml", text.graph).value().model->scores(), text.model->scores());
+  EXPECT_FALSE(Subject::OfNetwork("empty.toml", model::network::Graph({3})).ok());
+}
+
 TEST(ServedSimulation, OfSparseModelsTheRowsThatAreAskedForTravel) {
   const Subject subject = Subject::Of("url-like").value();
   for (const char* const synchrony : {"bsp", "ssp:2", "asp:1e-9", "bap"}) {
