@@ -14,7 +14,8 @@ void SettleMeeting(Job& job, int count) {
   const bool network = learning.IsNetwork(), clusters = learning.model == "kmeans";
   if (strategy.kind == "server" && strategy.synchrony.empty()) strategy.synchrony = "bsp";
   const bool by_rows = !network && !clusters && job.batch == 0;
-  if (count == 1 || learning.optimizer == "lbfgs") {  // which has one update of all rows
+  const bool walks = strategy.kind == "ring" && learning.model == "factorization";  // each rating is an update
+  if (count == 1 || walks || learning.optimizer == "lbfgs") {                       // which has one of all rows
     if (job.batch == 0) job.batch = network ? kOfNetworks : 1;
     return;
   }
