@@ -70,6 +70,7 @@ class CoordinateTrainer {
   // Reads all rows, which are learned from as they are when moments of all are known.
   Result<void> Keep(data::RowSource& source) {
     const auto begun = env_.clock.Now();
+    rows_.ClearRows();
     const auto kept = data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
       if (watch_.stopping()) return Stopped();
       const data::Batch batch = rows.batch();

@@ -332,7 +332,7 @@ TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
   });
   refused("micro 40 micro-batches of batch 32", [](Job& job) { job.together.strategy.micro = 40; });
   refused("use micro 4", [](Job& job) { job.together.strategy.accumulate = 4; });
-  refused("strategy ring does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
+  refused("strategy ring does not go with codec topk", [](Job& job) { job.together.strategy.codec = "topk"; });
   refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
   refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
   refused("elastic does not go with strategy: ring", [](Job& job) {
