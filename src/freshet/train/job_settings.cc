@@ -37,6 +37,7 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
+  if (kind == "scheduled") return refuse("strategy", "scheduled, of which each worker has some coordinates");
   if (kind == "ring" || kind == "slices" || kind == "hybrid" || kind == "modules")
     return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce"));
   if (kind == "server" || kind == "gossip") {
@@ -89,6 +90,39 @@ Result<void> CheckLbfgs(const Job& job) {
   if (!job.cache.empty() && together.Whole())
     return refuse("cache", Str(" where all read all rows, since each keeps those of its share; use ", Option("split"),
                                " bytes, or leave it out"));
+  return {};
+}
+
+// What a descent by coordinates cannot do, which takes all rows at once.
+Result<void> CheckScheduled(const Job& job) {
+  const Together& together = job.together;
+  const strategy::StrategyOptions& how = together.strategy;
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("strategy"), " scheduled does not go with ", Option(option), why)};
+  };
+  const std::string& rule = job.learning.optimizer;
+  if (rule != "auto" && rule != "coordinates")
+    return refuse("optimizer", Str(" ", rule, ": weights are set to where the objective is least; leave it out"));
+  const std::string& model = job.learning.model;
+  if (model != "auto" && model != "linear")
+    return refuse("model", Str(" ", model, ": it is for linear models of squared or logistic loss"));
+  const std::string& loss = job.learning.loss;
+  if (loss != "auto" && loss != "squared" && loss != "logistic")
+    return refuse("loss", Str(" ", loss, "; use squared or logistic"));
+  if (!together.Whole())
+    return refuse("split", Str(" ", together.split, ": each worker has some columns, of all rows; use rows"));
+  if (job.batch > 1 || together.batch_per_worker) return refuse("batch", ": it takes all rows at once; leave it out");
+  if (job.shuffle) return refuse("shuffle", ": it takes all rows at once; leave it out");
+  if (how.accumulate > 1) return refuse("accumulate", ": it takes all rows at once; leave it out");
+  if (job.holdout > 0 || job.holdout_after > 0)
+    return refuse("holdout", ", whose rows would be in the columns, too; split them off before (freshet data split)");
+  if (!job.checkpoint.empty()) return refuse("checkpoint", Str("; go on from a model file (", Option("from"), ")"));
+  if (job.keep_optimizer) return refuse("keep-optimizer", ": it sums up nothing that could be gone on with");
+  if (!job.cache.empty()) return refuse("cache", ": rows are read once, and kept in memory; leave it out");
+  if (how.codec != "none") return refuse("codec", Str(" ", how.codec, ": no gradients travel; leave it out"));
+  if (how.factors) return refuse("layer-factors", ", which are of networks; leave it out");
+  if (how.exact) return refuse("exact", ": its sums are the same bits for any number of workers; leave it out");
+  if (how.backup > 0) return refuse("backup", ": all coordinates count, whoever is slow; leave it out");
   return {};
 }
 
@@ -200,6 +234,11 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
   TRY(settings.Check());
   TRY(job.together.Collectives());
   if (!job.together.elastic.empty()) TRY(CheckElastic(job));
+  if (job.together.strategy.kind == "scheduled")
+    TRY(CheckScheduled(job));
+  else if (job.learning.optimizer == "coordinates")
+    return Error{Code::kInvalid, Str(Option("optimizer"), " coordinates is for ", Option("strategy"),
+                                     " scheduled, not ", job.together.strategy.kind)};
   if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid,
                  Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};

@@ -41,6 +41,15 @@ void Together::Register(base::Settings& settings) {
                "bytes: each reads its own part of the files (once more, before training, where names or moments are "
                "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
                {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
+  settings.Add("order", &descent.order,
+               "scheduled: which coordinates come next: recent (those that changed most of late), random (whatever "
+               "they depend on; no more than one in a round is safe)",
+               {.value = "HOW", .choices = {"recent", "random"}});
+  settings.Add("coordinates", &descent.coordinates, "scheduled: coordinates of a round, of all workers together",
+               {.value = "N", .least = 1, .most = 4096});
+  settings.Add("rho", &descent.rho,
+               "scheduled: coordinates that are correlated by more than this are not updated in the same round",
+               {.value = "X", .least = 0, .most = 1});
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
   strategies.emplace_back("auto");
   RegisterExchange(settings, std::move(strategies));
@@ -64,8 +73,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                    strategies == strategy::Strategy::Kinds()
                        ? ""
                        : "; auto: all-reduce by the topology and in the buckets that are fastest for this model and "
-                         "group, by measurements and simulation at the start; lbfgs: allreduce, or server, which "
-                         "divides its history among the workers"),
+                         "group, by measurements and simulation at the start; scheduled: descent by coordinates, of "
+                         "linear models; lbfgs: allreduce, or server, which divides its history among the workers"),
                {.value = "NAME", .choices = std::move(strategies)});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});

@@ -3,32 +3,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/option.h"
 #include "strategy/sum_in_order.h"
 
 namespace freshet::strategy::ring {
-namespace {
-
-// What cuts the rows of a step in networks, whose activations take memory.
-Result<void> Check(const StrategyOptions& options) {
-  const StrategyOptions usual;
-  const auto refuse = [](std::string_view option, const auto& value) {
-    return Error{Code::kInvalid, Str(Option(option), " ", value,
-                                     " is for networks: a step of this model takes a few numbers for each of its rows "
-                                     "on a ring; leave it out")};
-  };
-  if (options.accumulate != usual.accumulate) return refuse("accumulate", options.accumulate);
-  if (options.micro != usual.micro) return refuse("micro", options.micro);
-  if (options.stages != usual.stages) return refuse("stages", options.stages);
-  if (options.pipeline != usual.pipeline) return refuse("pipeline", options.pipeline);
-  return {};
-}
-
-}  // namespace
 
 Result<StrategyPtr> Columns::Make(const StrategyOptions& options, const World& world) {
   CHECK(world.model.partials() != nullptr);
-  TRY(Check(options));
   const fabric::Fabric& fabric = world.collectives.fabric();
   OwnPart own = TRY(OwnPart::Make(world.learner(), fabric.rank(), fabric.size()));
   return StrategyPtr(new Columns(options, world, std::move(own)));

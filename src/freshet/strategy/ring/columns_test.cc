@@ -416,7 +416,6 @@ TEST(Columns, RefuseWhatDoesNotGoWithThem) {
   EXPECT_EQ(refused(linear, [](StrategyOptions& o) { o.accumulate = 2; }),
             "accumulate 2 is for networks: a step of this model takes a few numbers for each of its rows on a ring; "
             "leave it out");
-  EXPECT_NE(refused(MakeTask("factorization", 40, 1), [](StrategyOptions&) {}), "");
 }
 
 TEST(Spread, GivesEachNumberOfTheModelToOneMemberAndBack) {
