@@ -59,6 +59,10 @@ Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::Wor
   }
   if (world.model.ratings() != nullptr) {
     TRY(CheckNotOfNetworks(options, "ratings are learned from one after another"));
+    if (options.large)
+      return Error{Code::kInvalid,
+                   Str(Option("large-model"), " does not go with ", Option("strategy"),
+                       " ring of ratings, past which all items walk; use ", Option("strategy"), " server")};
     return ring::MakeItems(options, world);
   }
   const std::string& kind = world.model.config().kind;
