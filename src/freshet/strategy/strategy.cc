@@ -3,7 +3,6 @@
 #include "base/option.h"
 #include "strategy/own_pace.h"
 #include "strategy/ring/ring.h"
-#include "strategy/scheduled/scheduled.h"
 #include "strategy/slices.h"
 #include "strategy/synchronous.h"
 
@@ -22,8 +21,8 @@ struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing},
-                                  {"slices", MakeSlices}, {"hybrid", MakeHybrid}, {"scheduled", MakeScheduled}};
+constexpr OtherEntry kOthers[] = {
+    {"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}, {"slices", MakeSlices}, {"hybrid", MakeHybrid}};
 
 // What makes no sense, of any kind.
 Result<void> Check(const StrategyOptions& options, const Strategy::World& world) {
