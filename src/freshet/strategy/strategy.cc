@@ -4,7 +4,6 @@
 #include "strategy/modules/modules.h"
 #include "strategy/own_pace.h"
 #include "strategy/ring/ring.h"
-#include "strategy/scheduled/scheduled.h"
 #include "strategy/slices.h"
 #include "strategy/synchronous.h"
 
@@ -23,9 +22,8 @@ struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip},      {"server", MakeServer}, {"ring", MakeRing},
-                                  {"slices", MakeSlices},      {"hybrid", MakeHybrid}, {"modules", MakeModules},
-                                  {"scheduled", MakeScheduled}};
+constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing},
+                                  {"slices", MakeSlices}, {"hybrid", MakeHybrid}, {"modules", MakeModules}};
 
 // What makes no sense, of any kind.
 Result<void> Check(const StrategyOptions& options, const Strategy::World& world) {

@@ -51,7 +51,7 @@ void Together::Register(base::Settings& settings) {
                "scheduled: coordinates that are correlated by more than this are not updated in the same round",
                {.value = "X", .least = 0, .most = 1});
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
-  strategies.emplace_back("auto");
+  strategies.insert(strategies.end(), {"scheduled", "auto"});  // of which one makes no steps, and one is chosen
   RegisterExchange(settings, std::move(strategies));
   RegisterServers(settings);
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/option.h"
 #include "base/random.h"
 
 namespace freshet::strategy::scheduled {
@@ -312,14 +311,3 @@ Result<std::vector<std::vector<std::byte>>> Scheduled::Gather(std::span<const st
 }
 
 }  // namespace freshet::strategy::scheduled
-
-namespace freshet::strategy {
-
-Result<StrategyPtr> MakeScheduled(const StrategyOptions& options, const Strategy::World&) {
-  return Error{Code::kInvalid,
-               Str(Option("strategy"), " ", options.kind,
-                   " descends by coordinates, over all rows at once, and here steps of some rows are to "
-                   "be made; use allreduce")};
-}
-
-}  // namespace freshet::strategy

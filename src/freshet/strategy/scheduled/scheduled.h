@@ -109,10 +109,3 @@ class Scheduled {
 };
 
 }  // namespace freshet::strategy::scheduled
-
-namespace freshet::strategy {
-
-// kInvalid, whatever is asked for: it takes all rows at once, and is no Strategy, whose steps are of some rows.
-Result<StrategyPtr> MakeScheduled(const StrategyOptions& options, const Strategy::World& world);
-
-}  // namespace freshet::strategy

@@ -7,13 +7,11 @@
 #include <cmath>
 #include <thread>
 
-#include "base/option.h"
 #include "base/random.h"
 #include "fabric/sim/world.h"
 #include "fabric/tcp/tcp_testing.h"
 #include "fabric/threads/threads_testing.h"
 #include "model/rows_testing.h"
-#include "strategy/worlds_testing.h"
 
 namespace freshet::strategy::scheduled {
 namespace {
@@ -266,21 +264,6 @@ TEST(Scheduled, WhoWishesToStopStopsAllAndNothingChanges) {
       EXPECT_TRUE(std::equal(before.begin(), before.end(), scheduled.weights().begin()));
       EXPECT_EQ(scheduled.rounds(), 1u);
     });
-}
-
-TEST(Scheduled, IsNoStrategyOfSteps) {
-  fabric::RunMembers(2, [&](fabric::Fabric& fabric) {
-    TestLearner learner(MakeTask("linear", 40, 1));
-    fabric::Collectives collectives(fabric);
-    StrategyOptions options;
-    options.kind = "scheduled";
-    const auto made = Strategy::Make(options, learner.World(collectives));
-    ASSERT_FALSE(made.ok());
-    EXPECT_EQ(
-        ShowOptions(made.error().text, ""),
-        "strategy scheduled descends by coordinates, over all rows at once, and here steps of some rows are to be "
-        "made; use allreduce");
-  });
 }
 
 }  // namespace
