@@ -2,6 +2,7 @@
 
 #include "base/option.h"
 #include "fabric/sim/star_flows.h"
+#include "model/network/description.h"
 #include "sibling.h"
 
 namespace freshet::cli {
@@ -17,7 +18,7 @@ void ClusterFlags::RegisterCluster(base::Settings& settings) {
 }
 
 void ClusterFlags::RegisterModel(base::Settings& settings) {
-  settings.Add("model", &model, "a network of the zoo, or url-like, a linear model of sparse rows",
+  settings.Add("model", &model, "a network of the zoo or a text (.toml), or url-like, a linear model of sparse rows",
                {.letter = 'm', .value = "NAME"});
   settings.Add("input", &input, "shape of its inputs, or how many features (its own, if not given)",
                {.value = "3x224x224"});
@@ -52,11 +53,20 @@ Result<std::unique_ptr<fabric::sim::Flows>> ClusterFlags::FlowsOf(Door& door, Pl
   return door.extras.make_flows(where);
 }
 
+Result<simulate::Subject> ClusterFlags::OpenSubject(Door& door) const {
+  if (!model.ends_with(".toml")) return simulate::Subject::Of(model, input);
+  if (!input.empty())
+    return Error{Code::kInvalid, Str(Option("input"), " ", input, ": the text ", model, " says what its input is")};
+  const std::string text = TRY(base::ReadAll(door.files, model));
+  return simulate::Subject::OfNetwork(
+      model, TRY(model::network::GraphFromToml(text).While(Str("reading ", model, " (it has to say all sizes)"))));
+}
+
 Result<ClusterFlags::Chosen> ClusterFlags::Choose(Door& door, Found found, int nodes) const {
   Chosen chosen;
   chosen.platform = std::move(found.platform);
   Platform& here = chosen.platform;
-  chosen.subject = TRY(simulate::Subject::Of(model, input));
+  chosen.subject = TRY(OpenSubject(door));
   chosen.flows = TRY(FlowsOf(door, here, nodes));
   if (found.calibration) {
     chosen.costs = std::make_unique<simulate::MeasuredCosts>(TRY(found.calibration->CostsOf(model, input)));

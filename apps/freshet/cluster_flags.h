@@ -39,6 +39,7 @@ struct ClusterFlags {
     std::unique_ptr<fabric::sim::Flows> flows;
     std::map<std::string, double, std::less<>> work;
   };
+  Result<simulate::Subject> OpenSubject(Door& door) const;
   // Becomes freshet-sim when the platform needs it.
   Result<Chosen> Choose(Door& door, Found found, int nodes) const;
 };

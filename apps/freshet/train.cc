@@ -58,8 +58,27 @@ struct Done {
 
 std::string HowLearned(const train::Learning& learning) {
   if (learning.model == "kmeans") return Str(learning.clusters, " clusters");
-  if (learning.optimizer == "lbfgs") return "lbfgs";
+  if (learning.optimizer == "lbfgs" || learning.optimizer == "coordinates") return learning.optimizer;
   return Str(learning.optimizer, " at rate ", learning.rate);
+}
+
+nlohmann::ordered_json DescentJson(const train::Descent& descent) {
+  nlohmann::ordered_json json = {{"updates", descent.updates},
+                                 {"rounds", descent.rounds},
+                                 {"put_off", descent.put_off},
+                                 {"coordinates", descent.coordinates},
+                                 {"nonzero", descent.nonzero},
+                                 {"objective", descent.objective},
+                                 {"course", nlohmann::ordered_json::array()}};
+  for (const train::Descent::Moment& moment : descent.course)
+    json["course"].push_back({moment.updates, moment.objective});
+  return json;
+}
+
+std::string DescentText(const train::Descent& descent) {
+  return Str("descent      ", Grouped(descent.updates), " updates in ", Grouped(descent.rounds), " rounds, ",
+             Grouped(descent.put_off), " put off; ", Grouped(descent.nonzero), " of ", Grouped(descent.coordinates),
+             " coordinates not zero, objective ", descent.objective, "\n");
 }
 
 std::string TraceText(const train::TrainTrace& trace) {
@@ -93,6 +112,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
     json["stopped_early"] = report.stopped_early;
     json["progressive"] = ToJson(report.progressive, model);
     if (report.epochs > 1) json["last_epoch"] = ToJson(report.last_epoch, model);
+    if (outcome.descent) json["descent"] = DescentJson(*outcome.descent);
     if (report.held_out) json["held_out"] = ToJson(*report.held_out, model);
     if (done.test) json["test"] = ToJson(*done.test, model);
     if (!flags.out.empty()) json["out"] = flags.out;
@@ -115,6 +135,7 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
                         " parameters, ", HowLearned(outcome.job.learning), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
   if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
+  if (outcome.descent) out += DescentText(*outcome.descent);
   if (report.held_out)
     out += Str("held out     ", ToText(*report.held_out, model),
                report.stopped_early ? Str("  (stopped early, after epoch ", report.epochs, ")") : "", "\n");

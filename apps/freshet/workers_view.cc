@@ -64,8 +64,10 @@ std::string Table(const std::vector<WorkerLine>& workers) {
 }
 
 bool OnRing(const std::vector<WorkerLine>& workers) {
-  return std::any_of(workers.begin(), workers.end(),
-                     [](const WorkerLine& worker) { return worker.times.bytes_next + worker.times.bytes_back > 0; });
+  return std::any_of(workers.begin(), workers.end(), [](const WorkerLine& worker) {
+    const StepTimes& times = worker.times;
+    return times.bytes_next + times.bytes_back + times.bytes_moved > 0;
+  });
 }
 
 // Of a ring: which share of its time each waited for its neighbours, and what it sent to them.
@@ -76,7 +78,7 @@ std::string Ring(const std::vector<WorkerLine>& workers) {
                        [&](const WorkerLine& worker) { return worker.times.*bytes > 0; });
   };
   const bool moved = any(&StepTimes::bytes_moved), copied = any(&StepTimes::bytes_copied);
-  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    layers moved" : "",
+  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    weights moved" : "",
                         copied ? "      copies" : "", "\n");
   for (const WorkerLine& worker : workers) {
     const StepTimes& times = worker.times;
@@ -84,7 +86,7 @@ std::string Ring(const std::vector<WorkerLine>& workers) {
     out += Str(Right(Str(worker.rank), 6), Right(Str(Fixed(idle, 1), " %"), 8),
                Right(HumanBytes(static_cast<double>(times.bytes_next)), 15),
                Right(HumanBytes(static_cast<double>(times.bytes_back)), 21),
-               moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 16) : "",
+               moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 17) : "",
                copied ? Right(HumanBytes(static_cast<double>(times.bytes_copied)), 12) : "", "\n");
   }
   return out;
@@ -252,7 +254,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   json["bytes_sent"] = t.bytes_sent;
   json["bytes_shared"] = t.bytes_shared;
   json["bytes_dense"] = t.bytes_dense;
-  if (t.bytes_next + t.bytes_back > 0) {
+  if (t.bytes_next + t.bytes_back + t.bytes_moved > 0) {
     json["bytes_next"] = t.bytes_next;
     json["bytes_back"] = t.bytes_back;
     json["bytes_moved"] = t.bytes_moved;

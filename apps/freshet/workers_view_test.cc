@@ -107,7 +107,7 @@ TEST(WorkersView, OfARingSaysWhoWasIdleAndWhatWentWhere) {
   EXPECT_EQ(text.find("moved"), std::string::npos) << text;
   workers[1].times.bytes_moved = 3'000'000;
   const std::string moved = ToText(workers, false);
-  for (const char* piece : {"layers moved\n", "3.0 MB\n"})
+  for (const char* piece : {"weights moved\n", "3.0 MB\n"})
     EXPECT_NE(moved.find(piece), std::string::npos) << piece << " is not in\n" << moved;
   EXPECT_EQ(ToJson(workers[1]).at("bytes_moved"), 3'000'000);
   EXPECT_EQ(moved.find("copies"), std::string::npos) << moved;

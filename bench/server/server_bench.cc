@@ -1,6 +1,8 @@
 // What one server of parameters and one worker can do: round trips for one row, rows pushed in lists, bytes of dense
 // gradients. Times are of the parts that a training uses (Letterbox, Shard), with plain SGD; answers are checked.
 //
+// Beside them what the machine's memory lets through in the same run.
+//
 //   server_bench threads|memfd|sockets [SECONDS]
 //   server_bench --tiny
 #include <sys/wait.h>
@@ -212,6 +214,30 @@ void RunSparse(fabric::Fabric& fabric, double seconds) {
   Must(all.Barrier());
 }
 
+// Bytes of gradients a second that the machine's memory lets through, whatever brings them: one thread writes them as
+// another subtracts those of before from parameters, without a word between the two.
+double MemoryLimit(std::size_t floats, double seconds) {
+  std::vector<float> letter(floats), gradient(floats, 1e-6f), parameters(floats, 0.0f);
+  const base::SystemClock clock;
+  const auto rate = [&](const auto& once) {
+    double done = 0;
+    const auto begun = clock.Now();
+    while (base::Seconds(clock.Now() - begun) < seconds) {
+      once(static_cast<float>(done));
+      done += static_cast<double>(floats * sizeof(float));
+    }
+    return done / base::Seconds(clock.Now() - begun);
+  };
+  double written = 0;
+  std::thread writes([&] { written = rate([&](float value) { std::fill(letter.begin(), letter.end(), value); }); });
+  const double applied = rate([&](float) {
+    for (std::size_t i = 0; i < floats; ++i) parameters[i] -= gradient[i];
+  });
+  writes.join();
+  if (!(parameters[floats / 2] < 0) || letter[0] != letter[floats - 1]) Die("memory does not keep what is written");
+  return std::min(written, applied);
+}
+
 void RunDense(fabric::Fabric& fabric, double seconds, std::int64_t width) {
   const Subject subject = Dense(width);
   fabric::Collectives all(fabric);
@@ -222,13 +248,16 @@ void RunDense(fabric::Fabric& fabric, double seconds, std::int64_t width) {
     Client client(fabric, subject, seconds);
     const double before = client.PullOne(0);
     const double bytes = static_cast<double>(subject.rows * subject.width * sizeof(float));
-    std::printf(",\"dense_bytes\":%.0f}\n", client.Rate(bytes, [&] { client.PushDense(); }));
+    std::printf(",\"dense_bytes\":%.0f", client.Rate(bytes, [&] { client.PushDense(); }));
     CheckNear(client.PullOne(0), before - static_cast<double>(client.pushes()), "a dense row");
     client.Close();
   } else {
     host->Close();
   }
   Must(all.Barrier());
+  if (fabric.rank() == 0)
+    std::printf(",\"memory_bytes\":%.0f}\n",
+                MemoryLimit(static_cast<std::size_t>(subject.rows * subject.width), seconds));
 }
 
 void RunAll(fabric::Fabric& fabric, double seconds, std::int64_t width) {

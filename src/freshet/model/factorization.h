@@ -49,6 +49,9 @@ class Factorization final : public Model, public Ratings {
   double UpdateRatings(optimize::Parameters& parameters, std::span<const Rating> ratings,
                        optimize::Optimizer& optimizer, Workspace& workspace) const override;
 
+  std::vector<std::size_t> UserBlocks() const override { return {kUserBias, kUserFactors}; }
+  std::vector<std::size_t> ItemBlocks() const override { return {kItemBias, kItemFactors}; }
+
   float Score(const optimize::Parameters& parameters, std::uint32_t user, std::uint32_t item) const;
   std::vector<std::pair<std::uint32_t, float>> Recommend(const optimize::Parameters& parameters, std::uint32_t user,
                                                          std::span<const std::uint32_t> seen,

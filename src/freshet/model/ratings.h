@@ -28,6 +28,9 @@ class Ratings {
   // rate stay the same throughout.
   virtual double UpdateRatings(optimize::Parameters& parameters, std::span<const Rating> ratings,
                                optimize::Optimizer& optimizer, Workspace& workspace) const = 0;
+  // The blocks whose rows are users, and those whose rows are items.
+  virtual std::vector<std::size_t> UserBlocks() const = 0;
+  virtual std::vector<std::size_t> ItemBlocks() const = 0;
   // The k items a user would rate highest, best first, leaving out `seen` (sorted). Looks at every item.
   virtual std::vector<std::pair<std::uint32_t, float>> Recommend(const optimize::Parameters& parameters,
                                                                  std::uint32_t user,

@@ -36,7 +36,7 @@ Result<Outcome> Simulated(const model::network::Graph& graph, int members, const
                           std::uint64_t micro, int stages = 0, Scenario scenario = {}) {
   scenario.platform = Fast(members);
   scenario.nodes = members;
-  scenario.strategy.kind = "ring";
+  scenario.strategy.kind = graph.placed() ? "modules" : "ring";
   scenario.strategy.pipeline = pipeline;
   scenario.strategy.micro = micro;
   scenario.strategy.stages = stages;
@@ -74,6 +74,20 @@ TEST(RingInTime, StagesThatAreInterleavedDivideThat) {
     const double formula = (members - 1.0) / (stages * micro + members - 1);
     EXPECT_NEAR(IdleShare(members, "interleaved", static_cast<std::uint64_t>(micro), stages), formula, 0.1 * formula)
         << members << " members of " << stages << " stages, " << micro << " micro-batches";
+  }
+}
+
+// A chain that is placed as a ring would cut it is as idle as that.
+TEST(ModulesInTime, OfAChainAreAsIdleAsARing) {
+  for (const auto& [members, micro] : {std::pair(2, 4), {4, 8}, {4, 16}}) {
+    model::network::Graph graph = Even(24);
+    for (std::size_t layer = 1; layer < graph.layers.size(); ++layer)
+      graph.layers[layer].place = Str("p", std::min<int>(static_cast<int>(layer - 1) * members / 25, members - 1));
+    const auto outcome = Simulated(graph, members, "1f1b", static_cast<std::uint64_t>(micro));
+    ASSERT_TRUE(outcome.ok()) << outcome.error().text;
+    const double formula = (members - 1.0) / (micro + members - 1);
+    EXPECT_NEAR(outcome.value().times.wait / outcome.value().times.total(), formula, 0.15 * formula)
+        << members << " members, " << micro << " micro-batches";
   }
 }
 

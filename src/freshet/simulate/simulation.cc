@@ -36,7 +36,7 @@ bool Spread(const Scenario& scenario, const model::Model& model) {
 }
 // Its members run layers themselves.
 bool Ringed(const Scenario& scenario, const model::Model& model) {
-  return scenario.strategy.kind == "ring" && model.partials() == nullptr;
+  return scenario.strategy.kind == "modules" || (scenario.strategy.kind == "ring" && model.partials() == nullptr);
 }
 // What costs it takes is asked layer by layer.
 bool ByLayers(const Scenario& scenario, const model::Model& model) {
@@ -154,7 +154,7 @@ Result<Outcome> Simulate(const Scenario& scenario, const model::Model& model, co
                   flows);
   std::vector<Measured> measured(static_cast<std::size_t>(cluster.size()));
   std::optional<DrawnRows> drawn;
-  if (!model.config().dense || scenario.strategy.kind == "ring")
+  if (!model.config().dense || Spread(scenario, model) || Ringed(scenario, model))
     drawn.emplace(model, RowsOfStep(scenario.strategy), scenario.seed);
   cluster.Run([&](Cluster::Member& member) {
     Result<Measured> result = Work(scenario, model, costs, drawn ? &*drawn : nullptr, member);

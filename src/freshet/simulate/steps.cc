@@ -25,6 +25,8 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
   CHECK(strategy->piece() <= rows.rows);
   const std::size_t pieces = rows.rows / strategy->piece();
 
+  // Updates follow one another without a meeting, and only who has the network's answer has a share of the rows.
+  const bool flows = options.strategy.kind == "ring" && options.strategy.pipeline == "stash";
   StepsMade made;
   base::Clock::Duration begun{};
   for (std::size_t next = 0, step = 0; step <= static_cast<std::size_t>(options.steps) && strategy->has_rows();
@@ -32,8 +34,8 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
     const std::size_t first = next % pieces * strategy->piece();
     const data::Batch piece = rows.Slice(first, first + strategy->piece());
     const data::Batch mine = strategy->Share(piece);
-    if (mine.rows > 0 && step++ == 1) {
-      if (strategy->same_place()) TRY(collectives.Barrier());
+    if ((mine.rows > 0 || flows) && step++ == 1) {
+      if (strategy->same_place() && !flows) TRY(collectives.Barrier());
       made.before = strategy->times();
       begun = clock.Now();
     }
@@ -44,7 +46,7 @@ Result<StepsMade> MakeSteps(const StepsOptions& options, fabric::Fabric& fabric,
   }
   made.seconds = base::Seconds(clock.Now() - begun);
   made.after = strategy->times();
-  if (options.strategy.kind == "ring" && options.strategy.pipeline == "stash") TRY(strategy->Settle());
+  if (flows) TRY(strategy->Settle());
   if (strategy->same_place()) return TRY(collectives.Barrier()), made;
   while (!TRY(strategy->StepDry())) continue;  // the others have steps to make yet
   return made;

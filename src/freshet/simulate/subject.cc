@@ -92,6 +92,28 @@ Result<std::unique_ptr<Costs>> Subject::CostsOn(const fabric::sim::Platform& pla
   return std::unique_ptr<Costs>(std::make_unique<DescribedCosts>(TRY(DescribedCosts::Make(graph, platform))));
 }
 
+Result<Subject> Subject::OfNetwork(std::string name, model::network::Graph graph) {
+  Subject subject;
+  subject.name = std::move(name);
+  subject.graph = std::move(graph);
+  const auto facts = TRY(model::network::Infer(subject.graph));
+  using model::network::Target;
+  const Target target = subject.graph.target;
+  const model::network::Facts& answer = facts[static_cast<std::size_t>(subject.graph.heads[0].layer)];
+  model::ModelConfig config;
+  config.kind = "network";
+  config.dense = true;
+  config.features = static_cast<std::uint64_t>(facts[0].elements());
+  config.classes = static_cast<std::uint64_t>(target == Target::kNext ? answer.shape.back() : answer.elements());
+  config.loss = target == Target::kInput || config.classes == 1 ? "squared" : "softmax";
+  config.network = ToToml(subject.graph);
+  subject.model = TRY(model::Model::Make(config));
+  for (const model::network::Facts& layer : facts)
+    subject.parameter_bytes += static_cast<double>(layer.parameters()) * sizeof(float);
+  subject.row_bytes = static_cast<double>(facts[0].elements());
+  return subject;
+}
+
 Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
   if (name == kUrlLike) {
     if (shape.empty()) return UrlLike(kUrlFeatures);
@@ -112,23 +134,7 @@ Result<Subject> Subject::Of(const std::string& name, const std::string& shape) {
       if (input.empty() || input.size() > 3)
         return Error{Code::kInvalid, Str("input ", Quoted(shape), ": expected 1 to 3 numbers, like 3x224x224")};
     }
-    Subject subject;
-    subject.name = name;
-    subject.graph = TRY(model::network::MakeZoo(name, input, entry.classes));
-    const auto facts = TRY(model::network::Infer(subject.graph));
-    model::ModelConfig config;
-    config.kind = "network";
-    config.loss = subject.graph.target == model::network::Target::kInput ? "squared" : "softmax";
-    config.dense = true;
-    config.features = static_cast<std::uint64_t>(facts[0].elements());
-    config.classes = static_cast<std::uint64_t>(
-        subject.graph.target == model::network::Target::kInput ? facts[0].elements() : entry.classes);
-    config.network = ToToml(subject.graph);
-    subject.model = TRY(model::Model::Make(config));
-    for (const model::network::Facts& layer : facts)
-      subject.parameter_bytes += static_cast<double>(layer.parameters()) * sizeof(float);
-    subject.row_bytes = static_cast<double>(facts[0].elements());
-    return subject;
+    return OfNetwork(name, TRY(model::network::MakeZoo(name, input, entry.classes)));
   }
   return Error{Code::kInvalid, Str("model ", Quoted(name), ": expected one of ", Join(Names(), ", "))};
 }

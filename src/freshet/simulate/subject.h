@@ -40,6 +40,8 @@ struct Subject {
   // A network of the zoo for inputs as it was made for, or of this shape ("3x224x224"); or "url-like", the linear model of
   // such rows, of so many features.
   static Result<Subject> Of(const std::string& name, const std::string& shape = "");
+  // Any network, and what it is called. kInvalid when it makes no sense.
+  static Result<Subject> OfNetwork(std::string name, model::network::Graph graph);
   static std::vector<std::string> Names();
   bool sparse() const { return !model->config().dense; }
   // What it costs by what a platform can do.

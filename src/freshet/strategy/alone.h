@@ -20,7 +20,8 @@ class Alone final : public Strategy {
   static Result<std::unique_ptr<Alone>> Make(const Options& options, const Learner& learner);
 
   bool alone() const override { return true; }
-  bool interchangeable() const override { return options_.batch > 1; }
+  // Ratings are met in the order in which members of a ring meet them (strategy/walk.h).
+  bool interchangeable() const override { return options_.batch > 1 || learner_.model.ratings() != nullptr; }
   std::size_t piece() const override { return static_cast<std::size_t>(options_.batch); }
   std::size_t EndOfPiece(const data::Batch& rows, std::size_t begin) const override;
   Result<std::optional<double>> Step(const data::Batch& piece, const data::Batch& mine,

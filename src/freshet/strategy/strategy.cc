@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include "base/option.h"
+#include "strategy/modules/modules.h"
 #include "strategy/own_pace.h"
 #include "strategy/ring/ring.h"
 #include "strategy/slices.h"
@@ -21,13 +22,14 @@ struct OtherEntry {
   std::string_view name;
   Result<StrategyPtr> (*make)(const StrategyOptions& options, const Strategy::World& world);
 };
-constexpr OtherEntry kOthers[] = {
-    {"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing}, {"slices", MakeSlices}, {"hybrid", MakeHybrid}};
+constexpr OtherEntry kOthers[] = {{"gossip", MakeGossip}, {"server", MakeServer}, {"ring", MakeRing},
+                                  {"slices", MakeSlices}, {"hybrid", MakeHybrid}, {"modules", MakeModules}};
 
 // What makes no sense, of any kind.
-Result<void> Check(const StrategyOptions& options, int members) {
-  const auto workers = static_cast<std::uint64_t>(members);
-  if (options.batch < workers)
+Result<void> Check(const StrategyOptions& options, const Strategy::World& world) {
+  const auto workers = static_cast<std::uint64_t>(world.collectives.fabric().size());
+  const bool by_ratings = options.kind == "ring" && world.model.ratings() != nullptr;  // no row is shared
+  if (options.batch < workers && !by_ratings)
     return Error{Code::kInvalid, Str(Option("batch"), " ", options.batch, " has no row for some of ", workers,
                                      " workers; give at least ", workers)};
   if (options.every == 0 || options.accumulate == 0 || options.group < 1 || options.power_rank < 1)
@@ -69,19 +71,19 @@ std::vector<std::string> Strategy::Kinds() {
 
 Result<StrategyPtr> Strategy::Make(const StrategyOptions& options, const World& world) {
   if (options.kind == "groups" && !options.synchrony.empty()) {
-    TRY(Check(options, world.collectives.fabric().size()));
+    TRY(Check(options, world));
     return MakeServerGroups(options, world);
   }
   for (const OtherEntry& entry : kOthers) {
     if (entry.name != options.kind) continue;
-    TRY(Check(options, world.collectives.fabric().size()));
+    TRY(Check(options, world));
     return entry.make(options, world);
   }
   return StrategyPtr(TRY(Synchronous::Make(options, world)));
 }
 
 Result<SynchronousPtr> Synchronous::Make(const StrategyOptions& options, const World& world) {
-  TRY(Check(options, world.collectives.fabric().size()));
+  TRY(Check(options, world));
   for (const Entry& entry : kRegistry)
     if (entry.name == options.kind) return entry.make(options, world);
   return Error{Code::kInvalid,

@@ -18,6 +18,7 @@
 #include "model/model.h"
 #include "strategy/server/panel.h"
 #include "strategy/server/report.h"
+#include "strategy/walk.h"
 
 namespace freshet::strategy {
 
@@ -87,8 +88,10 @@ struct StepTimes {
   std::uint64_t bytes_sent = 0, bytes_shared = 0;  // through sockets (or between threads), through shared memory
   std::uint64_t bytes_dense = 0;  // what the same exchange would send uncompressed, by a ring, or to servers
   std::uint64_t bytes_next = 0, bytes_back = 0;  // ring: of tensors, to the next member and to the one before
-  std::uint64_t bytes_moved = 0;                 // ring: of layers that were handed to a neighbour, to balance
-  std::uint64_t bytes_copied = 0;                // ring: of parts of the model, to the member that has a copy
+  // ring: of weights, with what the optimizer remembers of them, that were handed to a neighbour: layers that move to
+  // balance, items that walk
+  std::uint64_t bytes_moved = 0;
+  std::uint64_t bytes_copied = 0;  // ring: of parts of the model, to the member that has a copy
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 
   // server: updates it made, by how many others it had made since the worker read from which they come; the last: and more.
@@ -154,6 +157,8 @@ class Strategy {
   virtual bool interchangeable() const { return false; }
   // Can what each remembers be added up (Merge)? Then so can another number.
   virtual bool mergeable() const { return false; }
+  // May each member be left with what it has when an epoch ends, until somebody looks at the whole model?
+  virtual bool stays_apart() const { return false; }
   // May others come and go while it trains? Then each counts rows for all, and rank 0 saves for all.
   virtual bool changes() const { return false; }
 
@@ -185,6 +190,8 @@ class Strategy {
   virtual std::size_t rows_of_step() const { return 0; }
   // Rows of the last step that nobody has learned from, since who had them was lost.
   virtual std::size_t given_up() const { return 0; }
+  // How ratings are trained on in a grid instead of by steps, where that is how it works; else null.
+  virtual Walk* walk() { return nullptr; }
   // How rows are shown to the model, where a member may have to learn from others' than its share.
   using Show = std::function<data::Batch(const data::Batch& rows)>;
   virtual void SetShow(Show show) { (void)show; }

@@ -116,6 +116,11 @@ inline Task MakeTask(const std::string& name, std::size_t rows, std::uint64_t se
   return task;
 }
 
+// Must all members of such a group be handed all rows?
+inline bool NeedsAllRows(const std::string& kind) {
+  return kind != "allreduce" && kind != "average" && kind != "groups" && kind != "gossip" && kind != "server";
+}
+
 // One worker's model and what belongs to it.
 struct TestLearner {
   optimize::HeapMemory memory;

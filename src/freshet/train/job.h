@@ -16,6 +16,7 @@
 #include "model/model_file.h"
 #include "strategy/elastic_strategy.h"
 #include "train/choice.h"
+#include "train/coordinate_trainer.h"
 #include "train/learning.h"
 #include "train/together.h"
 #include "train/topology.h"
@@ -101,6 +102,7 @@ struct Outcome {
   std::vector<WorkerReport> workers{};  // how each did; none when there was one alone
   Topology topology{};
   std::optional<Choice> choice{};                 // of a strategy that was left open; in `job`, too
+  std::optional<Descent> descent{};               // of strategy scheduled
   std::optional<strategy::GroupHistory> group{};  // where workers might come and go
   std::uint64_t bad_rows = 0;                     // set aside in the last pass
   int rank = 0;                                   // of this process, at the end

@@ -37,7 +37,8 @@ Result<void> CheckElastic(const Job& job) {
     return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
   if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
   const std::string& kind = together.strategy.kind;
-  if (kind == "slices" || kind == "hybrid")
+  if (kind == "scheduled") return refuse("strategy", "scheduled, of which each worker has some coordinates");
+  if (kind == "slices" || kind == "hybrid" || kind == "modules")
     return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce or ring"));
   if (kind == "ring") {
     if (together.evict > 0) return refuse("evict", Str("and ", Option("strategy"), " ring, which all rows pass"));
@@ -46,6 +47,11 @@ Result<void> CheckElastic(const Job& job) {
                     Str("0 and ", Option("strategy"), " ring: what a lost worker had is in a copy; give at least 1"));
     if (together.strategy.pipeline == "stash")
       return refuse("pipeline", "stash, of which micro-batches are always under way; use 1f1b");
+    if (together.strategy.large)
+      return refuse("large-model",
+                    Str("and ", Option("strategy"), " ring: what is lost is brought together in memory"));
+    if (job.learning.model == "factorization")
+      return refuse("strategy", "ring of ratings, past which items walk; use allreduce");
   }
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
@@ -100,6 +106,39 @@ Result<void> CheckLbfgs(const Job& job) {
   return {};
 }
 
+// What a descent by coordinates cannot do, which takes all rows at once.
+Result<void> CheckScheduled(const Job& job) {
+  const Together& together = job.together;
+  const strategy::StrategyOptions& how = together.strategy;
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("strategy"), " scheduled does not go with ", Option(option), why)};
+  };
+  const std::string& rule = job.learning.optimizer;
+  if (rule != "auto" && rule != "coordinates")
+    return refuse("optimizer", Str(" ", rule, ": weights are set to where the objective is least; leave it out"));
+  const std::string& model = job.learning.model;
+  if (model != "auto" && model != "linear")
+    return refuse("model", Str(" ", model, ": it is for linear models of squared or logistic loss"));
+  const std::string& loss = job.learning.loss;
+  if (loss != "auto" && loss != "squared" && loss != "logistic")
+    return refuse("loss", Str(" ", loss, "; use squared or logistic"));
+  if (!together.Whole())
+    return refuse("split", Str(" ", together.split, ": each worker has some columns, of all rows; use rows"));
+  if (job.batch > 1 || together.batch_per_worker) return refuse("batch", ": it takes all rows at once; leave it out");
+  if (job.shuffle) return refuse("shuffle", ": it takes all rows at once; leave it out");
+  if (how.accumulate > 1) return refuse("accumulate", ": it takes all rows at once; leave it out");
+  if (job.holdout > 0 || job.holdout_after > 0)
+    return refuse("holdout", ", whose rows would be in the columns, too; split them off before (freshet data split)");
+  if (!job.checkpoint.empty()) return refuse("checkpoint", Str("; go on from a model file (", Option("from"), ")"));
+  if (job.keep_optimizer) return refuse("keep-optimizer", ": it sums up nothing that could be gone on with");
+  if (!job.cache.empty()) return refuse("cache", ": rows are read once, and kept in memory; leave it out");
+  if (how.codec != "none") return refuse("codec", Str(" ", how.codec, ": no gradients travel; leave it out"));
+  if (how.factors) return refuse("layer-factors", ", which are of networks; leave it out");
+  if (how.exact) return refuse("exact", ": its sums are the same bits for any number of workers; leave it out");
+  if (how.backup > 0) return refuse("backup", ": all coordinates count, whoever is slow; leave it out");
+  return {};
+}
+
 // What several workers cannot do.
 Result<void> CheckTogether(base::Files& files, const Job& job) {
   if (job.learning.optimizer == "lbfgs") TRY(CheckLbfgs(job));
@@ -123,10 +162,11 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
       return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
   }
   if (together.Whole()) return {};
-  if (together.strategy.kind == "ring")
-    return Error{Code::kInvalid,
-                 Str(Option("strategy"), " ring does not go with ", Option("split"), " ", together.split,
-                     ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
+  if (together.strategy.kind == "ring" || together.strategy.kind == "modules")
+    return Error{
+        Code::kInvalid,
+        Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ", together.split,
+            ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
   if (together.strategy.kind == "slices" || together.strategy.kind == "hybrid")
     return Error{
         Code::kInvalid,
@@ -207,12 +247,19 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
   TRY(settings.Check());
   TRY(job.together.Collectives());
   if (!job.together.elastic.empty()) TRY(CheckElastic(job));
+  if (job.together.strategy.kind == "scheduled")
+    TRY(CheckScheduled(job));
+  else if (job.learning.optimizer == "coordinates")
+    return Error{Code::kInvalid, Str(Option("optimizer"), " coordinates is for ", Option("strategy"),
+                                     " scheduled, not ", job.together.strategy.kind)};
   if (job.keep_optimizer && job.learning.optimizer == "lbfgs")
     return Error{Code::kInvalid,
                  Str(Option("keep-optimizer"), ": lbfgs sums up nothing that could be gone on with; leave one out")};
-  if (job.together.strategy.large && job.together.strategy.kind != "server")
-    return Error{Code::kInvalid, Str(Option("large-model"), " is for ", Option("strategy"), " server, not ",
-                                     job.together.strategy.kind)};
+  if (const std::string& kind = job.together.strategy.kind;
+      job.together.strategy.large && kind != "server" && kind != "ring" && kind != "modules")
+    return Error{Code::kInvalid,
+                 Str(Option("large-model"), " is for ", Option("strategy"),
+                     " server, ring and modules, whose members each have a part of the model, not for ", kind)};
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 

@@ -14,7 +14,9 @@ void SettleMeeting(Job& job, int count) {
   const bool network = learning.IsNetwork(), clusters = learning.model == "kmeans";
   if (strategy.kind == "server" && strategy.synchrony.empty()) strategy.synchrony = "bsp";
   const bool by_rows = !network && !clusters && job.batch == 0;
-  if (count == 1 || learning.optimizer == "lbfgs") {  // which has one update of all rows
+  const bool walks = strategy.kind == "ring" && learning.model == "factorization";  // each rating is an update
+  const bool at_once = learning.optimizer == "lbfgs" || learning.optimizer == "coordinates";
+  if (count == 1 || walks || at_once) {  // one of all rows
     if (job.batch == 0) job.batch = network ? kOfNetworks : 1;
     return;
   }
@@ -40,10 +42,15 @@ void SettleMeeting(Job& job, int count) {
 void SettleDefaults(Job& job, const data::Description& description, int workers) {
   Learning& learning = job.learning;
   const bool warmup_said = job.Said("warmup"), shuffle_said = job.Said("shuffle");
+  if (job.together.strategy.kind == "scheduled" && learning.optimizer == "auto") learning.optimizer = "coordinates";
   learning.SettleDefaults(description);
   const bool network = learning.IsNetwork();
   if (job.epochs == 0)
-    job.epochs = learning.optimizer == "lbfgs" ? 50 : (learning.model == "factorization" ? 20 : network ? 10 : 1);
+    job.epochs = learning.optimizer == "lbfgs" || learning.optimizer == "coordinates"
+                     ? 50
+                     : (learning.model == "factorization" ? 20
+                        : network                         ? 10
+                                                          : 1);
   SettleMeeting(job, job.together.MostWorkers(workers));
   if (network && !shuffle_said) job.shuffle = true;
   if (job.together.scale_rate == "linear" && workers > 1) {

@@ -190,6 +190,111 @@ TEST_F(JobTest, OnARingOfColumnsAllHaveTheModelOfOneWorker) {
   }
 }
 
+TEST_F(JobTest, OnARingOfItemsAllHaveTheModelOfOneWorkerAndTellWhatWeightsTheySent) {
+  base::StringFile file;
+  ASSERT_TRUE(data::Generate({.kind = "ratings", .rows = 1500, .users = 100, .items = 60}, file).ok());
+  Job alone = job_;
+  alone.input.paths = {world_.Write("ratings.dat", file.text)};
+  alone.epochs = 3;
+  alone.holdout = 0.2;
+  const Outcome one = MustRun(alone);
+  Job job = alone;
+  job.together.strategy.kind = "ring";
+  Job inside = job;
+  inside.together.workers = 3;
+  const Outcome threads = MustRun(inside);
+  EXPECT_EQ(threads.job.batch, 1u);
+  EXPECT_EQ(threads.trained.parameters.Checksum(), one.trained.parameters.Checksum());
+  EXPECT_EQ(threads.report.rows, one.report.rows);
+  EXPECT_EQ(threads.report.held_out->loss(), one.report.held_out->loss());
+  EXPECT_EQ(threads.trained.rated.Pack(), one.trained.rated.Pack());
+  ASSERT_EQ(threads.workers.size(), 3u);
+  for (const WorkerReport& worker : threads.workers) {
+    EXPECT_GT(worker.times.bytes_moved, 0u);
+    EXPECT_EQ(worker.times.bytes_next + worker.times.bytes_back, 0u);
+  }
+  const std::string model = Saved(threads, "inside.model");
+  for (const Outcome& outcome : MustRunAsProcesses(3, job)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+  inside.batch = 32;
+  EXPECT_NE(Refused(inside).find("batch 32 does not go with"), std::string::npos) << Refused(inside);
+}
+
+TEST_F(JobTest, ScheduledDescentMakesTheSameModelByAnyNumberOfWorkersAndTellsHowItDid) {
+  job_.together.strategy.kind = "scheduled";
+  job_.learning.l1 = 0.01;
+  for (const bool sparse : {false, true}) {
+    SCOPED_TRACE(sparse);
+    Job alone = job_;
+    if (sparse) {
+      base::Random random(3, "rows");
+      std::string text;
+      for (int row = 0; row < 300; ++row) {
+        text += Str(row % 2 == 0 ? 3 : -3, random.Below(10));
+        for (std::uint32_t j = 0; j < 5; ++j) text += Str(" ", 1 + 20 * j + random.Below(row % 2 == 0 ? 20 : 12), ":1");
+        text += "\n";
+      }
+      alone.input.paths = {world_.Write("rows.svm", text)};
+      alone.learning.loss = "squared";
+    }
+    const Outcome one = MustRun(alone);
+    ASSERT_TRUE(one.descent);
+    EXPECT_EQ(one.job.learning.optimizer, "coordinates");
+    EXPECT_EQ(one.report.rows, one.report.epochs * one.report.progressive.rows());
+    EXPECT_LT(one.report.last_epoch.loss(), one.report.progressive.loss());
+    EXPECT_GT(one.descent->updates, 0u);
+    EXPECT_EQ(one.descent->coordinates, sparse ? 101u : 4u);
+    EXPECT_EQ(one.descent->course.size(), 1 + 8 * static_cast<std::size_t>(one.report.epochs));
+    EXPECT_EQ(one.descent->course.back().objective, one.descent->objective);
+    const Evaluation judged = Evaluate(world_.env(), const_cast<Outcome&>(one), alone.input.paths).value();
+    EXPECT_NEAR(judged.loss(), one.report.last_epoch.loss(), 1e-5 * judged.loss());
+    Job inside = alone;
+    inside.together.workers = 3;
+    const Outcome threads = MustRun(inside);
+    EXPECT_EQ(threads.trained.parameters.Checksum(), one.trained.parameters.Checksum());
+    EXPECT_EQ(threads.descent->updates, one.descent->updates);
+    ASSERT_EQ(threads.workers.size(), 3u);
+    for (const WorkerReport& worker : threads.workers) {
+      EXPECT_EQ(worker.times.steps, one.descent->rounds);
+      EXPECT_GT(worker.times.bytes_sent + worker.times.bytes_shared, 0u);
+    }
+    for (const Outcome& outcome : MustRunAsProcesses(3, alone))
+      EXPECT_EQ(outcome.trained.parameters.Checksum(), one.trained.parameters.Checksum());
+  }
+}
+
+TEST_F(JobTest, ScheduledDescentRefusesWhatItCannotDo) {
+  job_.together.strategy.kind = "scheduled";
+  const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
+    Job job = job_;
+    change(job);
+    EXPECT_NE(Refused(job).find(why), std::string::npos) << Refused(job) << "\ninstead of\n" << why;
+  };
+  const std::string not_with = "strategy scheduled does not go with ";
+  refused(not_with + "optimizer adam: weights are set", [](Job& job) { job.learning.optimizer = "adam"; });
+  refused(not_with + "model mlp", [](Job& job) { job.learning.model = "mlp"; });
+  refused(not_with + "loss hinge", [](Job& job) { job.learning.loss = "hinge"; });
+  refused(not_with + "split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused(not_with + "batch", [](Job& job) { job.batch = 8; });
+  refused(not_with + "shuffle", [](Job& job) { job.shuffle = true; });
+  refused(not_with + "holdout", [](Job& job) { job.holdout = 0.1; });
+  refused(not_with + "checkpoint", [&](Job& job) { job.checkpoint = world_.Path("run.ckpt"); });
+  refused(not_with + "cache", [&](Job& job) { job.cache = world_.Path("rows"); });
+  refused(not_with + "keep-optimizer", [](Job& job) { job.keep_optimizer = true; });
+  refused(not_with + "codec fp16", [](Job& job) { job.together.strategy.codec = "fp16"; });
+  refused(not_with + "exact", [](Job& job) { job.together.strategy.exact = true; });
+  refused(not_with + "backup", [](Job& job) { job.together.strategy.backup = 1; });
+  refused("elastic does not go with strategy: scheduled", [](Job& job) { job.together.elastic = "2:3"; });
+  refused("at most 16 workers", [](Job& job) { job.together.workers = 17; });
+  refused("optimizer coordinates is for strategy scheduled, not allreduce", [](Job& job) {
+    job.together.strategy.kind = "allreduce";
+    job.learning.optimizer = "coordinates";
+  });
+  Job job = job_;
+  job.input.paths = {world_.Write("classes.csv", "x,kind\n1,a\n2,b\n3,c\n")};
+  EXPECT_NE(Refused(job).find("of squared or logistic loss, not for model linear of softmax loss"), std::string::npos)
+      << Refused(job);
+}
+
 TEST_F(JobTest, ARingOfColumnsRefusesWhatItCannotDo) {
   job_.together.strategy.kind = "ring";
   job_.together.workers = 3;
@@ -227,7 +332,7 @@ TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
   });
   refused("micro 40 micro-batches of batch 32", [](Job& job) { job.together.strategy.micro = 40; });
   refused("use micro 4", [](Job& job) { job.together.strategy.accumulate = 4; });
-  refused("strategy ring does not go with codec int8", [](Job& job) { job.together.strategy.codec = "int8"; });
+  refused("strategy ring does not go with codec topk", [](Job& job) { job.together.strategy.codec = "topk"; });
   refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
   refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
   refused("exact is for strategy allreduce", [](Job& job) { job.together.strategy.exact = true; });
@@ -292,6 +397,7 @@ TEST_F(JobTest, PartsOfAModelWithWorkersThatComeAndGoRefuseWhatTheyCannotKeep) {
   };
   refused("elastic does not go with evict: and strategy ring", [](Together& how) { how.evict = 3; });
   refused("elastic does not go with copy-every: 0 and strategy ring", [](Together& how) { how.copy_every = 0; });
+  refused("elastic does not go with large-model: and strategy ring", [](Together& how) { how.strategy.large = true; });
   refused("elastic does not go with pipeline: stash", [](Together& how) { how.strategy.pipeline = "stash"; });
   refused("elastic does not go with strategy: slices", [](Together& how) { how.strategy.kind = "slices"; });
 }
@@ -345,7 +451,10 @@ TEST_F(JobTest, WorkersWithoutMemoryForTheModelMakeTheSameOne) {
 TEST_F(JobTest, AModelThatIsTooLargeForMemoryIsRefusedWhatNeedsAllOfIt) {
   job_.together.workers = 2;
   job_.together.strategy.large = true;
-  EXPECT_NE(Refused(job_).find("large-model is for strategy server, not allreduce"), std::string::npos)
+  EXPECT_NE(
+      Refused(job_).find("large-model is for strategy server, ring and modules, whose members each have a part of the "
+                         "model, not for allreduce"),
+      std::string::npos)
       << Refused(job_);
   job_.together.strategy.kind = "server";
   job_.patience = 2;

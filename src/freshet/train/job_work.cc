@@ -23,7 +23,7 @@ TrainOptions OptionsOf(const Start& start, const model::Model& model) {
   options.accumulate = job.together.strategy.accumulate;
   options.deterministic = job.deterministic;
   options.shuffle = job.shuffle;
-  if (model.traits().uses_team) options.shuffle_window_bytes = 64 << 20;
+  if (model.traits().uses_team) options.shuffle_window_bytes = (job.together.strategy.large ? 8 : 64) << 20;
   options.mirror = job.input.mirror;
   options.prefetch = job.prefetch;
   options.seed = job.learning.seed;
@@ -163,10 +163,10 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
       if (around.progress && elastic->rank() == 0) around.progress(progress);
     };
   }
-  const bool by_lbfgs = job.learning.optimizer == "lbfgs";
+  const bool by_lbfgs = job.learning.optimizer == "lbfgs", by_coordinates = job.learning.optimizer == "coordinates";
   strategy::FullBatch full_batch({.in_ranges = job.together.strategy.kind == "server", .whole = start.whole},
                                  {collectives, env.clock, worker.trace});
-  if (collectives != nullptr && !by_lbfgs) {
+  if (collectives != nullptr && !by_lbfgs && !by_coordinates) {
     strategy::StrategyOptions how = job.together.strategy;
     how.batch = start.batch;
     how.seed = job.learning.seed;
@@ -185,9 +185,20 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
     options.strategy = strategy.get();
     options.own_input = own;
   }
-  auto trained =
-      by_lbfgs ? TrainByLbfgs(env, options, computing, parameters, description, *source, job.learning.l2, full_batch)
-               : Trainer(env, options, computing, parameters, *optimizer, description).Run(*source);
+  std::optional<Descent> descent;
+  auto trained = [&]() -> Result<Report> {
+    if (by_coordinates)
+      return TrainByCoordinates(env, options, computing, parameters, description, *source,
+                                {.how = job.together.descent,
+                                 .l1 = job.learning.l1,
+                                 .l2 = job.learning.l2,
+                                 .collectives = collectives,
+                                 .times = full_batch.times(),
+                                 .descent = descent.emplace()});
+    if (by_lbfgs)
+      return TrainByLbfgs(env, options, computing, parameters, description, *source, job.learning.l2, full_batch);
+    return Trainer(env, options, computing, parameters, *optimizer, description).Run(*source);
+  }();
   if (elastic != nullptr && !trained.ok() && trained.error().code == Code::kStopped) (void)elastic->Barrier();
   Report report = TRY(std::move(trained));
   std::uint64_t bad_rows = source->bad_rows();
@@ -213,6 +224,7 @@ Result<Outcome> Work(const Worker& worker, std::unique_ptr<data::RowSource> sour
                  .report = std::move(report),
                  .workers = std::move(workers),
                  .choice = std::move(choice),
+                 .descent = std::move(descent),
                  .group = elastic == nullptr ? std::nullopt : std::optional(elastic->history()),
                  .bad_rows = bad_rows,
                  .rank = strategy == nullptr ? full_batch.rank() : strategy->rank()};

@@ -92,7 +92,7 @@ void Learning::SettleDefaults(const data::Description& description) {
 
 optimize::OptimizerOptions Learning::Optimizer() const {
   optimize::OptimizerOptions options;
-  options.kind = optimizer == "lbfgs" ? "sgd" : optimizer;
+  options.kind = optimizer == "lbfgs" || optimizer == "coordinates" ? "sgd" : optimizer;
   options.schedule = {schedule, rate, decay, static_cast<std::uint64_t>(warmup)};
   options.l1 = l1;
   options.l2 = l2;

@@ -1,3 +1,4 @@
+#include "base/option.h"
 #include "model/network/zoo.h"
 #include "train/learning.h"
 
@@ -40,10 +41,10 @@ void Learning::RegisterModel(base::Settings& settings) {
 void Learning::RegisterLearning(base::Settings& settings) {
   const bool replay = use == Use::kReplay;
   auto optimizers = WithAuto(optimize::Optimizer::Kinds());
-  if (!replay) optimizers.emplace_back("lbfgs");
+  if (!replay) optimizers.insert(optimizers.end(), {"lbfgs", "coordinates"});
   settings.Add("optimizer", &optimizer,
                Str("update rule (auto: adaptive; adagrad for standardised tables and fm; sgd for ",
-                   replay ? "networks)" : "factorization)"),
+                   replay ? "networks)" : Str("factorization; coordinates, with ", Option("strategy"), " scheduled)")),
                {.value = "NAME", .choices = optimizers});
   settings.Add("rate", &rate, "learning rate (0: the rule's own)", {.letter = 'l', .value = "X", .least = 0});
   settings.Add("schedule", &schedule,

@@ -43,6 +43,11 @@ std::vector<model::Rating> RandomRatings(std::uint64_t seed, std::size_t count) 
   return ratings;
 }
 
+Result<void> InOrder(const std::function<void(std::size_t)>& train) {
+  for (std::size_t round = 0; round < strategy::Grid::kSides; ++round) train(round);
+  return {};
+}
+
 TEST(Strata, GiveTheSameForAnyNumberOfThreads) {
   for (const char* const rule : {"sgd", "adagrad"}) {
     SCOPED_TRACE(rule);
@@ -55,8 +60,10 @@ TEST(Strata, GiveTheSameForAnyNumberOfThreads) {
       for (const model::Rating& rating : RandomRatings(1, 3000)) strata.Add(rating);
       double loss = 0;
       for (int epoch = 0; epoch < 3; ++epoch)
-        loss = *strata.Train(pool, world.model(), *world.parameters, *world.optimizer, epoch, epoch / 3.0,
-                             (epoch + 1) / 3.0);
+        loss = strata
+                   .Train(pool, world.model(), *world.parameters, *world.optimizer, epoch / 3.0, (epoch + 1) / 3.0,
+                          InOrder)
+                   .value();
       checksums.push_back(world.parameters->Checksum());
       losses.push_back(loss);
       EXPECT_EQ(world.optimizer->step(), 9000u);
@@ -84,10 +91,11 @@ TEST(Strata, TrainOnEveryRatingOnce) {
   Strata strata(7);
   for (const model::Rating& rating : ratings) strata.Add(rating);
   EXPECT_EQ(strata.size(), 1000u);
-  EXPECT_NEAR(*strata.Train(pool, world.model(), *world.parameters, *still, 0, 0, 1), expected, 1e-4 * expected);
+  const auto pass = [&] { return strata.Train(pool, world.model(), *world.parameters, *still, 0, 1, InOrder).value(); };
+  EXPECT_NEAR(pass(), expected, 1e-4 * expected);
   for (const model::Rating& rating : ratings) strata.Add(rating);  // more may come between passes
   EXPECT_EQ(strata.size(), 2000u);
-  EXPECT_NEAR(*strata.Train(pool, world.model(), *world.parameters, *still, 1, 0, 1), 2 * expected, 1e-4 * expected);
+  EXPECT_NEAR(pass(), 2 * expected, 1e-4 * expected);
 }
 
 TEST(Strata, KnowTheirMean) {
@@ -98,6 +106,32 @@ TEST(Strata, KnowTheirMean) {
   EXPECT_EQ(strata.mean(), 2.5);
   strata.Clear();
   EXPECT_EQ(strata.size(), 0u);
+}
+
+TEST(Strata, KeepTheRatingsOfSomeSidesAndCountTheOthers) {
+  const auto ratings = RandomRatings(3, 500);
+  std::size_t kept = 0;
+  for (const strategy::Walk::Sides sides : {strategy::Walk::Sides{0, 5}, {5, 6}, {6, 16}}) {
+    Strata strata(1);
+    strata.Keep(sides);
+    for (const model::Rating& rating : ratings) strata.Add(rating);
+    EXPECT_EQ(strata.size(), 500u);
+    EXPECT_LT(strata.kept(), 500u);
+    kept += strata.kept();
+  }
+  EXPECT_EQ(kept, 500u);
+}
+
+TEST(Strata, EachCellIsMetOnceInAPassAndItemsGoFromSideToSide) {
+  using strategy::Grid;
+  std::vector<bool> met(Grid::kSides * Grid::kSides, false);
+  for (std::size_t round = 0; round < Grid::kSides; ++round)
+    for (std::size_t side = 0; side < Grid::kSides; ++side) {
+      const std::size_t items = Grid::MetBy(side, round);
+      EXPECT_FALSE(met[side * Grid::kSides + items]);
+      met[side * Grid::kSides + items] = true;
+      EXPECT_EQ(Grid::MetBy((side + 1) % Grid::kSides, round + 1), items);
+    }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ void Together::Register(base::Settings& settings) {
   settings.Add(
       "elastic", &elastic,
       "processes may come and go while they train: who is lost is done without, as long as MIN are left, and who "
-      "comes is let in up to MAX (not slices, hybrid)",
+      "comes is let in up to MAX (not slices, hybrid, modules, scheduled)",
       {.value = "MIN:MAX"});
   settings.Add(
       "elastic-wait", &elastic_wait,
@@ -42,8 +42,17 @@ void Together::Register(base::Settings& settings) {
                "bytes: each reads its own part of the files (once more, before training, where names or moments are "
                "to be learned); own: what each process is given is its share, {rank} in a path being its rank",
                {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
+  settings.Add("order", &descent.order,
+               "scheduled: which coordinates come next: recent (those that changed most of late), random (whatever "
+               "they depend on; no more than one in a round is safe)",
+               {.value = "HOW", .choices = {"recent", "random"}});
+  settings.Add("coordinates", &descent.coordinates, "scheduled: coordinates of a round, of all workers together",
+               {.value = "N", .least = 1, .most = 4096});
+  settings.Add("rho", &descent.rho,
+               "scheduled: coordinates that are correlated by more than this are not updated in the same round",
+               {.value = "X", .least = 0, .most = 1});
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
-  strategies.emplace_back("auto");
+  strategies.insert(strategies.end(), {"scheduled", "auto"});  // of which one makes no steps, and one is chosen
   RegisterExchange(settings, std::move(strategies));
   RegisterServers(settings);
 }
@@ -65,8 +74,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                    strategies == strategy::Strategy::Kinds()
                        ? ""
                        : "; auto: all-reduce by the topology and in the buckets that are fastest for this model and "
-                         "group, by measurements and simulation at the start; lbfgs: allreduce, or server, which "
-                         "divides its history among the workers"),
+                         "group, by measurements and simulation at the start; scheduled: descent by coordinates, of "
+                         "linear models; lbfgs: allreduce, or server, which divides its history among the workers"),
                {.value = "NAME", .choices = std::move(strategies)});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});
@@ -129,10 +138,11 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                {.value = "N", .least = 1});
   settings.Add("push-every", &strategy.push_every, "server, not bsp: steps whose gradients a worker pushes together",
                {.value = "N", .least = 1});
-  settings.Add("large-model", &strategy.large,
-               Str("server: the model is larger than memory: servers keep their rows alone, workers those of their "
-                   "batches; all of it lies in files in ",
-                   Option("scratch"), " when they meet"));
+  settings.Add(
+      "large-model", &strategy.large,
+      Str("server, ring, modules: the model is larger than memory: servers keep their rows alone, workers those of "
+          "their batches, others their part; all of it lies in files in ",
+          Option("scratch"), " when they meet"));
   settings.Add("slower-when-stale", &strategy.slower_when_stale,
                "server, not bsp: an update counts the less, the more others came before it since its worker read");
   settings.Add(
@@ -141,20 +151,23 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
   settings.Add("group", &strategy.group, "groups, hybrid: workers of a group", {.value = "N", .least = 1});
   settings.Add(
       "pipeline", &strategy.pipeline,
-      "ring, of networks: order of a step: flush (all forward, then all backward), 1f1b (backward as soon as "
+      "ring, of networks, and modules: order of a step: flush (all forward, then all backward), 1f1b (backward as soon "
+      "as "
       "possible), interleaved (the same with several stages for each worker), stash (1f1b that does not run empty "
       "between updates: gradients are of weights one update older)",
       {.value = "NAME", .choices = {"flush", "1f1b", "interleaved", "stash"}});
-  settings.Add("micro", &strategy.micro,
-               "ring, of networks: micro-batches of an update (0: four for each worker, of at least four rows)",
-               {.value = "N"});
+  settings.Add(
+      "micro", &strategy.micro,
+      "ring, of networks, and modules: micro-batches of an update (0: four for each worker, of at least four rows)",
+      {.value = "N"});
   settings.Add("stages", &strategy.stages,
                "ring, of networks: stages that each worker holds (0: 1, interleaved 2); the way goes round the ring as "
                "often",
                {.value = "N", .least = 0, .most = 64});
-  settings.Add("recompute", &strategy.recompute,
-               "ring, of networks: of a micro-batch only what enters and leaves a stage is kept; the rest is computed "
-               "again before it goes back");
+  settings.Add(
+      "recompute", &strategy.recompute,
+      "ring, of networks, and modules: activations of a stage are computed again in place of being kept, which "
+      "takes a third longer and the memory of one micro-batch");
   settings.Add(
       "balance", &strategy.balance,
       "ring, of networks: layers move between neighbours by the time they are measured to take; what is learned "

@@ -5,6 +5,7 @@
 
 #include "base/settings.h"
 #include "fabric/collectives/collectives.h"
+#include "strategy/scheduled/options.h"
 #include "strategy/strategy.h"
 
 namespace freshet::train {
@@ -24,6 +25,8 @@ struct Together {
   bool calibrate = false;              // topology auto: by measurements, not a fixed table
   std::string algorithm_table;         // topology auto: what goes how from which size on
   strategy::StrategyOptions strategy;  // its batch, whole and threads are set by the job; kind auto: see choice.h
+
+  strategy::scheduled::DescentOptions descent;  // of strategy scheduled
 
   // Binds the options to their names. The caller begins the group.
   void Register(base::Settings& settings);

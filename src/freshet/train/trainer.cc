@@ -43,7 +43,9 @@ Trainer::Trainer(const base::Env& env, TrainOptions options, const model::Model&
 
 Trainer::~Trainer() = default;
 
-bool Trainer::Stratified() const { return model_.ratings() != nullptr && options_.batch == 1 && strategy_->alone(); }
+bool Trainer::Stratified() const {
+  return model_.ratings() != nullptr && options_.batch == 1 && (strategy_->alone() || strategy_->walk() != nullptr);
+}
 
 bool Trainer::MayShare() const {
   return strategy_->alone() && !options_.deterministic && env_.executor.width() > 1 && model_.traits().shares_updates &&

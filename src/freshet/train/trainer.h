@@ -75,6 +75,7 @@ struct Report {
 // than kSharedWeights weights and a batch of 1, all threads update at once by relaxed atomics (not with checkpoints,
 // shuffling or held-out rows). Factorization models with a batch of 1 train by blocks of users and items that no two
 // threads share (strata.h): deterministic too; their rows are parsed by one thread, since training then takes them all.
+// By a strategy whose items walk (strategy/walk.h) members share them out, and make the same model.
 // Networks train on the calling thread, whose kernels use all threads, while others read ahead.
 //
 // With a strategy, several trainers (threads, processes, machines) train one model: all run the same calls in the same

@@ -35,7 +35,8 @@ Result<void> Trainer::Join() {
     s.watch.WantRows();
     TRY(AfterUpdate());
   }
-  TRY(strategy_->Settle());
+  const bool looked_at = options_.hold_out.any() || !options_.checkpoint_path.empty() || s.epoch + 1 == options_.epochs;
+  if (looked_at || !strategy_->stays_apart()) TRY(strategy_->Settle());
   TRY(JoinEvaluation(s.seen));
   const auto mine = static_cast<double>(s.rows - s.joined_rows);
   if (strategy_->changes()) {  // then each has counted those of all

@@ -258,7 +258,7 @@ TEST_F(TrainerTest, GoesOnAsIfItHadNeverStoppedOverRatings) {
       plan.train.most_ratings = in_parts ? 90 : 10'000;
       plan.train.hold_out.fraction = held_out ? 0.2 : 0;
       plan.train.epochs = in_parts ? 3 : 6;
-      plan.train.patience = held_out ? 2 : 0;
+      plan.train.patience = held_out ? 3 : 0;
       StopEverywhereAndGoOn(bench_, plan);
       EXPECT_GT(model::Rated::Unpack(bench_.Run(plan).rated).value().pairs().size(), 300u);  // few are rated twice
     }

@@ -14,7 +14,7 @@ namespace freshet::model::network {
 namespace text {
 namespace {
 
-constexpr std::string_view kCommonKeys[] = {"name", "from", "activation", "head"};
+constexpr std::string_view kCommonKeys[] = {"name", "from", "activation", "head", "place"};
 
 Error Wrong(const toml::source_region& at, const std::string& what) {
   return {Code::kInvalid, Str("network, line ", at.begin.line, ": ", what)};
@@ -132,6 +132,8 @@ class Reading {
 
   Result<void> Put(Layer layer, const toml::table& table) {
     const auto line = table.source().begin.line;
+    if (const toml::node* const place = table.get("place")) place_ = TRY(Word(*place, "who holds it"));
+    layer.place = place_;
     last_ = graph_.Add(std::move(layer));
     lines_.push_back(line);
     const std::string name = graph_.layers.back().name;
@@ -139,6 +141,7 @@ class Reading {
     if (const toml::node* const activation = table.get("activation")) {
       const Op op = TRY(ActivationOf(*activation));
       last_ = graph_.Plain(op, last_);
+      graph_.layers.back().place = place_;
       lines_.push_back(line);
       Call(graph_.layers.back().name, last_);
     }
@@ -316,6 +319,7 @@ class Reading {
   std::map<std::string, int> called_;  // what a name stands for
   std::vector<Head> heads_;            // said at layers
   int last_ = 0;
+  std::string place_;  // of the layers from here on
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ inline constexpr std::size_t kMostTextBytes = 1'000'000;
 //     {convolution = 20, kernel = 5},
 //     {max-pool = 2},
 //     {dense = 500, activation = "relu"},
-//     {dense = 10},
+//     {dense = 10, place = "b"},
 //   ]
 //
 // GraphFromToml(ToToml(graph)) is the same graph, for every graph that Infer accepts, whose names are UTF-8 and whose

@@ -14,7 +14,7 @@ namespace {
 auto Tied(const Layer& l) {
   return std::tie(l.name, l.op, l.inputs, l.outputs, l.bias, l.kernel, l.stride, l.pad, l.pad_end, l.dilation, l.groups,
                   l.ceil, l.include_padding, l.per_step, l.sequence, l.vocabulary, l.slope, l.rate, l.size, l.alpha,
-                  l.beta, l.k, l.epsilon, l.momentum, l.least, l.most, l.approximate, l.shape);
+                  l.beta, l.k, l.epsilon, l.momentum, l.least, l.most, l.approximate, l.shape, l.place);
 }
 
 void ExpectSame(const Graph& a, const Graph& b) {
@@ -197,7 +197,11 @@ class Growth {
 
 TEST(NetworkText, OfAnyGraphReadsBackAsTheSameGraph) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    const Graph graph = Growth(seed).Run();
+    Graph graph = Growth(seed).Run();
+    base::Random random(seed, "places");
+    for (std::size_t i = 1; i < graph.layers.size() && seed % 3 == 0; ++i)
+      graph.layers[i].place =
+          random.Below(3) == 0 || i == 1 ? Str("größe ", random.Below(3)) : graph.layers[i - 1].place;
     const std::string text = ToToml(graph);
     SCOPED_TRACE(Str("seed ", seed, "\n", text));
     const Graph again = Read(text);
@@ -265,6 +269,19 @@ TEST(NetworkText, NameStandsForWhatTheActivationMakesOfTheLayer) {
   EXPECT_EQ(graph.heads[1].weight, 0.3);
 }
 
+TEST(NetworkText, PlaceIsOfTheLayersFromThereOn) {
+  const Graph graph = Read(
+      "input = [4]\nlayers = [{dense = 3, activation = \"tanh\", place = \"a\"}, {dense = 4},\n"
+      "{dense = 2, place = \"b\"}]");
+  ASSERT_EQ(graph.layers.size(), 5u);
+  EXPECT_EQ(graph.layers[0].place, "");
+  for (const std::size_t layer : {1, 2, 3}) EXPECT_EQ(graph.layers[layer].place, "a");
+  EXPECT_EQ(graph.layers[4].place, "b");
+  Graph partly = graph;
+  partly.layers[3].place = "";
+  EXPECT_NE(Infer(partly).error().text.find("it has no place"), std::string::npos);
+}
+
 TEST(NetworkText, LeavesSizesToTheDataWhereAsked) {
   const std::string_view text =
       "input = \"data\"\nlayers = [{dense = 4}, {dense = \"input\"}, {dense = \"classes\"}]\n";
@@ -298,6 +315,8 @@ TEST(NetworkText, RefusalsNameTheLineAndWhatWasMeant) {
       {with("{dense = 3},\n\n{max-pool = 2},\n{dense = 1}"), {"expected an image", "line 5"}},
       {with("{convolution = 3, kernel = 9},"), {"larger than its input", "line 3"}},
       {with("{dense = 3, head = \"x\"},"), {"head: expected a number"}},
+      {with("{dense = 3},\n{dense = 3, place = \"b\"},"), {"line 4", "'b'", "at the first layer, too"}},
+      {with("{dense = 3, place = 1},"), {"line 3", "who holds it"}},
       {with("{dense = 3},\n7"), {"line 4", "expected a layer"}},
       {with("{dense = 3"), {"line 3"}},
       {"input = [1]\n[,[layers]]\n", {"line 2", "','"}},

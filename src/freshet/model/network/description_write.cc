@@ -102,7 +102,7 @@ class Writing {
   bool ActivationFollows(std::size_t i) const {
     if (i == 0 || i + 1 >= graph_.layers.size() || usages_[i].readers != 1 || usages_[i].head) return false;
     const Layer& next = graph_.layers[i + 1];
-    return IsActivation(next.op) && next.slope == 0 && !next.approximate &&
+    return IsActivation(next.op) && next.slope == 0 && !next.approximate && next.place == graph_.layers[i].place &&
            next.inputs == std::vector{static_cast<int>(i)} && next.name == DefaultName(i + 1);
   }
   std::string DefaultName(std::size_t i) const { return Str(NameOf(graph_.layers[i].op), i); }
@@ -137,6 +137,7 @@ class Writing {
     if (!Joins(layer.op) && layer.inputs != std::vector{static_cast<int>(i) - 1}) add("from", Called(layer.inputs[0]));
     if (last != i) add("activation", Text(NameOf(graph_.layers[last].op)));
     if (layer.name != DefaultName(i) || usages_[last].called) add("name", Text(layer.name));
+    if (layer.place != graph_.layers[i - 1].place) add("place", Text(layer.place));  // else as the one before
     if (!short_heads_) return out;
     for (const Head& head : graph_.heads)
       if (Number(head.layer) == last && !(head.layer == graph_.heads[0].layer && head.weight == 1))

@@ -34,6 +34,9 @@ struct Graph {
   std::vector<Head> heads;
   Target target = Target::kLabel;
 
+  // Is it laid down who holds its layers? Then of all but the input (Infer).
+  bool placed() const { return layers.size() > 1 && !layers[1].place.empty(); }
+
   Graph() = default;
   explicit Graph(Shape of_input);
 

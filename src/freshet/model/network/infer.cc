@@ -69,6 +69,18 @@ class Inference {
     return {};
   }
 
+  Result<void> CheckPlaces() {
+    for (std::size_t i = 1; i < graph_.layers.size(); ++i) {
+      layer_ = &graph_.layers[i];
+      if (layer_->place.empty() != !graph_.placed())
+        return Wrong(layer_->place.empty()
+                         ? "it has no place, and layers before it have; say place = \"…\" here, too"
+                         : Str("its place is ", Quoted(layer_->place),
+                               ", and layers before it have none; say place = \"…\" at the first layer, too"));
+    }
+    return {};
+  }
+
  private:
   Error Wrong(const std::string& what) const {
     return {Code::kInvalid, Str("network, layer ", Quoted(layer_->name), " (", NameOf(layer_->op), "): ", what)};
@@ -371,6 +383,7 @@ Result<std::vector<Facts>> Infer(const Graph& graph) {
   TRY(inference.CheckNames());
   while (facts.size() < graph.layers.size()) facts.push_back(TRY(inference.Next()));
   TRY(inference.CheckHeads());
+  TRY(inference.CheckPlaces());
   return facts;
 }
 

@@ -70,6 +70,8 @@ struct Layer {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();  // clip
   bool approximate = false;                                                                                 // gelu
   Shape shape = {};  // affine (each extent 1 or the input's), reshape, transpose
+
+  std::string place = {};  // any but the input: who holds it, where that is laid down (strategy/modules)
 };
 
 }  // namespace freshet::model::network

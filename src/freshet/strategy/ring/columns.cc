@@ -3,32 +3,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/option.h"
 #include "strategy/sum_in_order.h"
 
 namespace freshet::strategy::ring {
-namespace {
-
-// What cuts the rows of a step in networks, whose activations take memory.
-Result<void> Check(const StrategyOptions& options) {
-  const StrategyOptions usual;
-  const auto refuse = [](std::string_view option, const auto& value) {
-    return Error{Code::kInvalid, Str(Option(option), " ", value,
-                                     " is for networks: a step of this model takes a few numbers for each of its rows "
-                                     "on a ring; leave it out")};
-  };
-  if (options.accumulate != usual.accumulate) return refuse("accumulate", options.accumulate);
-  if (options.micro != usual.micro) return refuse("micro", options.micro);
-  if (options.stages != usual.stages) return refuse("stages", options.stages);
-  if (options.pipeline != usual.pipeline) return refuse("pipeline", options.pipeline);
-  return {};
-}
-
-}  // namespace
 
 Result<StrategyPtr> Columns::Make(const StrategyOptions& options, const World& world) {
   CHECK(world.model.partials() != nullptr);
-  TRY(Check(options));
   const fabric::Fabric& fabric = world.collectives.fabric();
   OwnPart own = TRY(OwnPart::Make(world.learner(), fabric.rank(), fabric.size()));
   return StrategyPtr(new Columns(options, world, std::move(own)));
@@ -118,13 +98,16 @@ void Columns::AddSpan(const char* name, base::Clock::Duration begin, base::Clock
 
 Result<void> Columns::Settle() {
   if (!std::exchange(newer_, false)) return {};
+  TRY(own_.Take());  // features that were met and not learned from
   for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
-    for (const bool state : {false, true}) {
-      TRY(own_.Put(b, state, rank(), own_.Values(b, state)));
-      if (own_.AllHave(b)) continue;
-      TRY(laps_.Tell(own_.Values(b, state),
-                     [&](int member, std::span<const float> given) { return own_.Put(b, state, member, given); }));
-    }
+    for (const bool state : {false, true})
+      for (std::uint64_t piece = 0; piece < own_.Pieces(b, state); ++piece) {
+        TRY(own_.Put(b, state, piece, rank(), own_.Values(b, state, piece)));
+        if (own_.AllHave(b)) continue;
+        TRY(laps_.Tell(own_.Values(b, state, piece), [&](int member, std::span<const float> given) {
+          return own_.Put(b, state, piece, member, given);
+        }));
+      }
   own_.Forget();
   return {};
 }

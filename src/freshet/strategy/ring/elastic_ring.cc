@@ -42,6 +42,13 @@ Result<std::unique_ptr<ElasticRing>> ElasticRing::Make(ElasticOptions options, f
     return Error{Code::kInvalid,
                  Str(Option("pipeline"), " stash does not go with ", Option("elastic"),
                      ": its micro-batches are always under way, and there is no moment to go back to; use 1f1b")};
+  if (learner.model.partials() == nullptr && learner.model.config().kind != "network")
+    return Error{Code::kInvalid, Str(Option("strategy"), " ring with ", Option("elastic"),
+                                     " is for networks, linear models, fm and kmeans, not for ", Option("model"), " ",
+                                     learner.model.config().kind, ", whose items walk; use allreduce")};
+  if (options.strategy.large)
+    return Error{Code::kInvalid, Str(Option("large-model"), " does not go with ", Option("strategy"), " ring and ",
+                                     Option("elastic"), ": what is lost is brought together in memory")};
   const bool comes = options.comes;
   std::unique_ptr<ElasticRing> made(new ElasticRing(std::move(options), group, learner));
   if (comes) return made;

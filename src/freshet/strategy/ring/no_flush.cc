@@ -70,10 +70,11 @@ Result<void> NoFlush::Step(const Update& update, fabric::Tag tag, Tidings& tidin
   empty_ = knows_last_ = false;
   numbered_ += flight.micros;
   while (opened_ < schedule_.depth[rank] && TRY(flight.pass->LetArrive())) ++opened_;
-  for (std::size_t micro = 0; micro < flight.micros; ++micro) {
+  const std::size_t micros = flight.micros;  // with its last one the flight may end, where none is ahead
+  for (std::size_t micro = 0; micro < micros; ++micro) {
     TRY(flight.pass->Do({false, world_.fabric.rank(), micro}));
     ++under_way_;
-    if (micro + 1 == flight.micros) TRY(flight.laps.Up(flight.traffic, flight.lap, 0));
+    if (micro + 1 == micros) TRY(flight.laps.Up(flight.traffic, flight.lap, 0));
     if (under_way_ > ahead_) TRY(BackOne());
   }
   while (flights_.size() > 1) TRY(BackOne());

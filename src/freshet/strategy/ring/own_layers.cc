@@ -150,15 +150,20 @@ Result<void> OwnLayers::Give(fabric::Collectives& collectives) {
   behind_ = true;
   fabric::Fabric& fabric = collectives.fabric();
   const int rank = fabric.rank(), size = fabric.size();
-  std::vector<std::vector<LayerRange>> passed(static_cast<std::size_t>(size), held_);  // there while they travel
+  std::vector<std::vector<LayerRange>> passed(static_cast<std::size_t>(size));  // there while they travel
+  passed[0] = held_;
   fabric::Transfers transfers(fabric, collectives.NextTag(), "bringing all parts of the model to all");
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
   for (std::size_t round = 0; round + 1 < passed.size(); ++round) {
-    TRY(transfers.Send(next, std::as_bytes(std::span(passed[round]))));
+    TRY(transfers.SendAny(next, std::as_bytes(std::span(passed[round]))));
     for (const LayerRange& layers : passed[round])
       for (const std::span<float> values : OfWhole(layers)) TRY(transfers.Send(next, fabric::AsBytes(values)));
+    const auto lent = TRY(transfers.Borrow(before));
+    const fabric::Arrived told = TRY(transfers.Wait(lent));
     std::vector<LayerRange>& theirs = passed[round + 1];
-    TRY(transfers.Wait(TRY(transfers.Receive(before, std::as_writable_bytes(std::span(theirs))))));
+    theirs.resize(told.view.size() / sizeof(LayerRange));
+    if (!theirs.empty()) std::memcpy(theirs.data(), told.view.data(), theirs.size() * sizeof(LayerRange));
+    transfers.Release(lent);
     for (const LayerRange& layers : theirs) {
       if (!IsOfNetwork(layers))
         return Error{Code::kCorrupt, Str("rank ", before, " gave layers ", layers.first, " … ", layers.last,

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
+
 namespace freshet::strategy::ring {
 namespace {
 
@@ -61,22 +63,38 @@ void OwnPart::FindPlaces() {
   while (places_.size() < ranges) places_.push_back(spread_.OwnerOfRange(places_.size()) == member_ ? placed_++ : -1);
 }
 
-std::span<const float> OwnPart::Values(std::size_t b, bool state) const {
+// The same number for all, who each have about as much.
+std::uint64_t OwnPart::Pieces(std::size_t b, bool state) {
+  const optimize::Parameters& whole = state ? learner_.optimizer.state() : learner_.parameters;
+  constexpr std::uint64_t kSmall = 1 << 18, kMost = 16;  // floats of what is not worth cutting
+  const std::uint64_t floats = whole.Values(b).size() / static_cast<std::uint64_t>(spread_.members());
+  return std::clamp<std::uint64_t>(floats / kSmall, 1, kMost);
+}
+
+Spread::Range OwnPart::PieceOf(std::size_t b, bool state, std::uint64_t piece, int member) {
+  const auto slots = state ? static_cast<std::uint64_t>(optimizer_->slots()) : 1;
+  const std::uint64_t rows = spread_.CountRows(b, member, learner_.parameters.rows(b));
+  const std::uint64_t width = slots * spread_.ColumnsOf(b, member).size(), pieces = Pieces(b, state);
+  return {piece * rows / pieces * width, (piece + 1) * rows / pieces * width};
+}
+
+std::span<const float> OwnPart::Values(std::size_t b, bool state, std::uint64_t piece) {
   const optimize::Parameters& table = state ? optimizer_->state() : parameters_;
-  return table.Values(b);
+  const Spread::Range floats = PieceOf(b, state, piece, member_);
+  CHECK(floats.last <= table.Values(b).size());  // Take comes before
+  return table.Values(b).subspan(floats.first, floats.size());
 }
 
 bool OwnPart::AllHave(std::size_t b) const { return learner_.model.partials()->cut(b) == model::Partials::Cut::kAll; }
 
-Result<void> OwnPart::Put(std::size_t b, bool state, int member, std::span<const float> values) {
+Result<void> OwnPart::Put(std::size_t b, bool state, std::uint64_t piece, int member, std::span<const float> values) {
   optimize::Parameters& whole = state ? learner_.optimizer.state() : learner_.parameters;
   const auto slots = state ? static_cast<std::uint64_t>(optimizer_->slots()) : 1;
-  const std::uint64_t wanted =
-      spread_.CountRows(b, member, whole.rows(b)) * slots * spread_.ColumnsOf(b, member).size();
-  if (values.size() != wanted)
+  const Spread::Range wanted = PieceOf(b, state, piece, member);
+  if (values.size() != wanted.size())
     return Error{Code::kCorrupt, Str("rank ", member, " gave ", values.size(), " numbers of block '",
-                                     whole.block(b).name, "', of which it has ", wanted)};
-  spread_.Give(values.data(), b, member, slots, whole.rows(b), whole);
+                                     whole.block(b).name, "', of which it has ", wanted.size())};
+  spread_.Give(values, b, member, slots, wanted.first, whole);
   return {};
 }
 
@@ -88,7 +106,8 @@ std::string OwnPart::Encode() const {
   put(&head, sizeof head);
   put(taken_.data(), taken_.size() * sizeof taken_[0]);
   for (std::size_t b = 0; b < taken_.size(); ++b)
-    for (const bool state : {false, true}) put(Values(b, state).data(), Values(b, state).size_bytes());
+    for (const optimize::Parameters* const table : {&parameters_, &std::as_const(*optimizer_).state()})
+      put(table->Values(b).data(), table->Values(b).size_bytes());
   return bytes;
 }
 
@@ -115,9 +134,7 @@ Result<void> OwnPart::Decode(const Learner& learner, std::string_view bytes) {
       const auto slots = state ? static_cast<std::uint64_t>(learner.optimizer.slots()) : 1;
       values.resize(spread.CountRows(b, member, rows[b]) * slots * spread.ColumnsOf(b, member).size());
       if (!take(values.data(), values.size() * sizeof(float))) return damaged;
-      if (slots > 0)
-        spread.Give(values.data(), b, member, slots, std::min(rows[b], whole.rows(b)),
-                    state ? learner.optimizer.state() : whole);
+      if (slots > 0) spread.Give(values, b, member, slots, 0, state ? learner.optimizer.state() : whole);
     }
   if (!bytes.empty()) return damaged;
   learner.optimizer.SetStep(head.step);

@@ -30,11 +30,12 @@ class OwnPart {
   Result<void> Take();
   // All of the whole is newer than what is here: the next Take takes everything.
   void Forget() { taken_.assign(taken_.size(), 0); }
-  // What is here of a block, or what the optimizer remembers of that, one row after another; and those of any member,
-  // into the whole.
-  std::span<const float> Values(std::size_t b, bool state) const;
+  // What is here of a block, or what the optimizer remembers of that, one row after another: a piece of it, of so many as
+  // it has, which are few, so that nobody needs much memory for those of others. And those of any member, into the whole.
+  std::uint64_t Pieces(std::size_t b, bool state);
+  std::span<const float> Values(std::size_t b, bool state, std::uint64_t piece);
   bool AllHave(std::size_t b) const;  // all of that block, and the same
-  Result<void> Put(std::size_t b, bool state, int member, std::span<const float> values);
+  Result<void> Put(std::size_t b, bool state, std::uint64_t piece, int member, std::span<const float> values);
 
   // All that is here, with how many members there are and which of them has it, as bytes; and what any member of any ring
   // had, to the whole, of rows that this has. kCorrupt for bytes that are of no part.
@@ -45,6 +46,8 @@ class OwnPart {
   data::Batch Of(const data::Batch& rows);
 
  private:
+  // The floats of a piece, of those that a member has.
+  Spread::Range PieceOf(std::size_t b, bool state, std::uint64_t piece, int member);
   OwnPart(const Learner& learner, int member, int members, Spread spread, optimize::Parameters parameters,
           std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
   void FindPlaces();

@@ -13,7 +13,8 @@ Pass::Pass(const Schedule& schedule, int member, std::span<Stage> stages, const 
       rows_(rows),
       traffic_(traffic),
       clock_(clock),
-      told_(std::move(told)) {
+      told_(std::move(told)),
+      head_deltas_(learned.head_loss) {
   const auto members = static_cast<int>(schedule.actions.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     Lane lane{.stage = &stages[i], .number = static_cast<int>(i) * members + member};
@@ -93,19 +94,11 @@ Result<void> Pass::Forward(Lane& lane, const Action& action) {
 
 void Pass::MakeDeltas(Lane& lane, std::size_t micro, bool tell) {
   const data::Batch rows = RowsOf(micro);
-  for (const Stage::HeadOutput& output : lane.stage->Heads(rows_.before + micro)) {
-    std::span<float> deltas = output.deltas;
-    if (deltas.empty()) {  // nothing learns by this head
-      unwanted_.resize(output.made.size());
-      deltas = unwanted_;
-    }
-    const double loss = learned_.head_loss.Of(output.head, rows, InputOf(micro), output.made, deltas);
-    if (output.head != 0 || !tell) continue;
-    learned_.tidings.loss += loss;
-    const std::size_t width = learned_.head_loss.scores();
-    learned_.head_loss.CopyScores(
-        output.made, std::span(learned_.tidings.scores).subspan(FirstRow(micro) * width, rows.rows * width));
-  }
+  const std::size_t width = learned_.head_loss.scores();
+  std::span<float> scores;
+  if (tell) scores = std::span(learned_.tidings.scores).subspan(FirstRow(micro) * width, rows.rows * width);
+  const double loss = head_deltas_.Make(*lane.stage, rows_.before + micro, rows, InputOf(micro), scores);
+  if (tell) learned_.tidings.loss += loss;
 }
 
 Result<void> Pass::Backward(Lane& lane, const Action& action) {

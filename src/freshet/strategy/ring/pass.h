@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "model/network/head_loss.h"
+#include "strategy/ring/head_deltas.h"
 #include "strategy/ring/laps.h"
 #include "strategy/ring/schedule.h"
 #include "strategy/ring/stage.h"
@@ -84,7 +84,7 @@ class Pass {
   const base::Clock& clock_;
   const Told told_;
   std::vector<Lane> lanes_;
-  std::vector<float> unwanted_;
+  HeadDeltas head_deltas_;
 };
 
 }  // namespace freshet::strategy::ring

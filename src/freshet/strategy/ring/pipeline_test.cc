@@ -131,32 +131,17 @@ TEST(Pipeline, OfEveryKindOfLayerAndAnyGraphIsOneWorker) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
     const model::network::Graph graph = model::network::RandomGraph(seed).graph();
-    const auto facts = model::network::Infer(graph).value();
-    const auto classes = static_cast<std::uint64_t>(facts[static_cast<std::size_t>(graph.heads[0].layer)].elements());
-    if (classes < 2) continue;  // nothing to learn for the softmax loss
-    Task task;
-    task.name = "random";
-    task.config = NetworkConfig(graph, classes);
-    task.optimizer.kind = "sgd";
-    task.optimizer.schedule.rate = 0.01;
-    base::Random random(seed, "rows");
-    for (std::size_t r = 0; r < 12; ++r) {
-      std::vector<float> values;
-      for (std::uint64_t i = 0; i < task.config.features; ++i)
-        values.push_back(seed % 4 == 3 ? static_cast<float>(random.Below(9)) : static_cast<float>(random.Normal()));
-      model::AddDense(task.rows, static_cast<float>(random.Below(classes)), values);
-    }
-    const auto usable = model::Model::Make(task.config);
-    if (!usable.ok()) continue;
+    const auto task = RandomTask(graph, seed);
+    if (!task) continue;
     const StrategyOptions options = RingOptions("1f1b", 12, 3);
-    const Made alone = TrainAlone(task, options, {12}, 1);
+    const Made alone = TrainAlone(*task, options, {12}, 1);
     ASSERT_TRUE(std::isfinite(alone.losses[0]));
-    ASSERT_NE(alone.weights, TestLearner(task).Weights());
+    ASSERT_NE(alone.weights, TestLearner(*task).Weights());
     for (const int members : {2, 4, 6}) {
       StrategyOptions how = options;
       how.pipeline = members == 2 ? "interleaved" : "1f1b";
       if (static_cast<int>(graph.layers.size()) < 9) continue;  // enough of them count
-      const auto runs = TrainRing(task, members, how, {12}, 1);
+      const auto runs = TrainRing(*task, members, how, {12}, 1);
       ASSERT_LE(Distance(alone.weights, runs[0].weights), 1e-5) << members << " members";
       ++cut;
     }

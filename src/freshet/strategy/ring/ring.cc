@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/option.h"
 #include "strategy/ring/columns.h"
+#include "strategy/ring/items.h"
 #include "strategy/ring/pipeline.h"
 
 namespace freshet::strategy {
@@ -18,29 +19,59 @@ Result<void> Check(const StrategyOptions& options) {
   return {};
 }
 
+// What cuts the rows of a step in networks, whose activations take memory, and moves their layers.
+Result<void> CheckNotOfNetworks(const StrategyOptions& options, std::string_view why) {
+  const StrategyOptions usual;
+  const auto refuse = [&](std::string_view option, const auto& value) {
+    return Error{Code::kInvalid, Str(Option(option), " ", value, " is for networks: ", why, "; leave it out")};
+  };
+  if (options.accumulate != usual.accumulate) return refuse("accumulate", options.accumulate);
+  if (options.micro != usual.micro) return refuse("micro", options.micro);
+  if (options.stages != usual.stages) return refuse("stages", options.stages);
+  if (options.pipeline != usual.pipeline) return refuse("pipeline", options.pipeline);
+  if (options.balance || options.recompute)
+    return Error{Code::kInvalid, Str(Option(options.balance ? "balance" : "recompute"),
+                                     " is for networks, whose layers lie with the members; leave it out")};
+  return {};
+}
+
+Result<void> CheckCodec(const StrategyOptions& options, const model::Model& model) {
+  const auto refuse = [&](std::string_view why) {
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " ring does not go with ", Option("codec"), " ", options.codec, ": ", why)};
+  };
+  if (options.codec == "none") return {};
+  if (model.partials() != nullptr) return refuse("no gradients travel; leave it out");
+  if (model.ratings() != nullptr)
+    return refuse("items travel themselves, and nothing of them may be lost; leave it out");
+  if (options.codec == "fp16" || options.codec == "bf16" || options.codec == "int8") return {};
+  return refuse("activations travel, of which nothing can be held back for the next ones; use fp16, bf16 or int8");
+}
+
 }  // namespace
 
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
   CHECK(!options.undo);  // what is lost lies with others (elastic_ring.h)
   TRY(Check(options));
-  const bool rounds = options.codec == "fp16" || options.codec == "bf16" || options.codec == "int8";
-  if (options.codec != "none" && (world.model.partials() != nullptr || !rounds))
-    return Error{
-        Code::kInvalid,
-        Str(Option("strategy"), " ring does not go with ", Option("codec"), " ", options.codec, ": ",
-            world.model.partials() != nullptr ? "no gradients travel; leave it out"
-                                              : "activations travel, of which nothing can be held back for the "
-                                                "next ones; use fp16, bf16 or int8")};
+  TRY(CheckCodec(options, world.model));
   if (world.model.partials() != nullptr) {
-    if (options.balance || options.recompute)
-      return Error{Code::kInvalid, Str(Option(options.balance ? "balance" : "recompute"),
-                                       " is for networks, whose layers lie with the members; leave it out")};
+    TRY(CheckNotOfNetworks(options, "a step of this model takes a few numbers for each of its rows on a ring"));
     return ring::MakeColumns(options, world);
+  }
+  if (world.model.ratings() != nullptr) {
+    TRY(CheckNotOfNetworks(options, "ratings are learned from one after another"));
+    if (options.large)
+      return Error{Code::kInvalid,
+                   Str(Option("large-model"), " does not go with ", Option("strategy"),
+                       " ring of ratings, past which all items walk; use ", Option("strategy"), " server")};
+    return ring::MakeItems(options, world);
   }
   const std::string& kind = world.model.config().kind;
   if (kind == "network") return ring::MakePipeline(options, world);
-  return Error{Code::kInvalid, Str(Option("strategy"), " ring is for networks, linear models, fm and kmeans, not for ",
-                                   Option("model"), " ", kind, "; use allreduce")};
+  return Error{Code::kInvalid, Str(Option("strategy"),
+                                   " ring is for networks, linear models, fm and kmeans, and for factorization where "
+                                   "there are ratings to walk past; here ",
+                                   Option("model"), " ", kind, " has none; use allreduce")};
 }
 
 }  // namespace freshet::strategy

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/option.h"
 #include "strategy/ring/ring_testing.h"
 
 namespace freshet::strategy::ring {
@@ -92,19 +91,6 @@ TEST(Ring, SendsTensorsToNeighboursAndNoWeightsUntilAllSettle) {
     ASSERT_TRUE(strategy.Settle().ok());
     EXPECT_NE(learner.Weights(), weights);
     EXPECT_EQ(strategy.times().bytes_next, times.bytes_next);
-  });
-}
-
-TEST(Ring, RefusesWhatItCannotCut) {
-  WithRing(RingTask("perceptron"), RingOptions(), [](fabric::Fabric& fabric, TestLearner&, Strategy&) {
-    const Task task = MakeTask("factorization", 100, 1);
-    TestLearner learner(task);
-    fabric::Collectives collectives(fabric);
-    const auto refused = Strategy::Make(RingOptions(), learner.World(collectives));
-    ASSERT_FALSE(refused.ok());
-    EXPECT_EQ(
-        ShowOptions(refused.error().text, ""),
-        "strategy ring is for networks, linear models, fm and kmeans, not for model factorization; use allreduce");
   });
 }
 

@@ -85,6 +85,27 @@ inline Task RingTask(const std::string& name, std::size_t rows = 300, std::uint6
   return NetworkTask(model::network::MakeZoo("mlp", {10}, 3, {.hidden = 12, .dropout = 0.2}).value(), rows, seed);
 }
 
+// Twelve rows for any network; nothing where there is nothing to learn for the softmax loss.
+inline std::optional<Task> RandomTask(const model::network::Graph& graph, std::uint64_t seed) {
+  const auto facts = model::network::Infer(graph).value();
+  const auto classes = static_cast<std::uint64_t>(facts[static_cast<std::size_t>(graph.heads[0].layer)].elements());
+  if (classes < 2) return std::nullopt;
+  Task task;
+  task.name = "random";
+  task.config = NetworkConfig(graph, classes);
+  task.optimizer.kind = "sgd";
+  task.optimizer.schedule.rate = 0.01;
+  base::Random random(seed, "rows");
+  for (std::size_t r = 0; r < 12; ++r) {
+    std::vector<float> values;
+    for (std::uint64_t i = 0; i < task.config.features; ++i)
+      values.push_back(seed % 4 == 3 ? static_cast<float>(random.Below(9)) : static_cast<float>(random.Normal()));
+    model::AddDense(task.rows, static_cast<float>(random.Below(classes)), values);
+  }
+  if (!model::Model::Make(task.config).ok()) return std::nullopt;
+  return task;
+}
+
 // What a member, or one worker alone, has made of some steps.
 struct Made {
   std::vector<float> weights, state;

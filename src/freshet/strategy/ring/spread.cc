@@ -91,14 +91,21 @@ void Spread::Take(const optimize::Parameters& whole, std::size_t b, int member, 
   });
 }
 
-void Spread::Give(const float* own, std::size_t b, int member, std::uint64_t slots, std::uint64_t rows,
+void Spread::Give(std::span<const float> own, std::size_t b, int member, std::uint64_t slots, std::uint64_t first,
                   optimize::Parameters& whole) {
   const Range columns = ColumnsOf(b, member);
-  VisitRows(b, member, 0, rows, [&](Range rows, std::uint64_t at) {
-    const float* from = own + at * slots * columns.size();
-    for (std::uint64_t row = rows.first; row < rows.last; ++row)
-      for (std::uint64_t slot = 0; slot < slots; ++slot, from += columns.size())
-        std::copy_n(from, columns.size(), whole.Row(b, row) + slot * blocks_[b].width + columns.first);
+  const std::uint64_t width = slots * columns.size();
+  if (own.empty()) return;
+  CHECK(first % width == 0 && own.size() % width == 0);
+  const Range given{first / width, (first + own.size()) / width};  // of the member's rows
+  VisitRows(b, member, 0, whole.rows(b), [&](Range rows, std::uint64_t at) {
+    const Range wanted{std::max(at, given.first), std::min(at + rows.size(), given.last)};
+    for (std::uint64_t row = wanted.first; row < wanted.last; ++row) {
+      const float* from = own.data() + (row - given.first) * width;
+      float* to = whole.Row(b, rows.first + (row - at)) + columns.first;
+      for (std::uint64_t slot = 0; slot < slots; ++slot, from += columns.size(), to += blocks_[b].width)
+        std::copy_n(from, columns.size(), to);
+    }
   });
 }
 

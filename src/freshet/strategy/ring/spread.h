@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "model/partials.h"
@@ -19,6 +20,7 @@ class Spread {
   static constexpr std::uint64_t kRangeRows = 16;  // of features
   Spread(const model::Model& model, int members);
 
+  int members() const { return members_; }
   bool by_features() const { return by_features_; }  // are there rows that belong to features?
   // The blocks as a member has them, those of features without a row.
   std::vector<optimize::Block> BlocksOf(int member) const;
@@ -37,11 +39,12 @@ class Spread {
   void VisitRows(std::size_t b, int member, std::uint64_t from, std::uint64_t rows, const Visit& visit);
   std::uint64_t CountRows(std::size_t b, int member, std::uint64_t rows);
 
-  // Copies these rows and columns of a whole table to one that has nothing else, and back: of rows before `rows`. In tables of what an
-  // optimizer remembers a row is `slots` times as wide.
+  // Copies these rows and columns of a whole table to one that has nothing else, and back. In tables of what an optimizer
+  // remembers a row is `slots` times as wide.
   void Take(const optimize::Parameters& whole, std::size_t b, int member, std::uint64_t slots, std::uint64_t from,
             float* own);
-  void Give(const float* own, std::size_t b, int member, std::uint64_t slots, std::uint64_t rows,
+  // Of those the floats from `first` on, which begin a row and end one.
+  void Give(std::span<const float> own, std::size_t b, int member, std::uint64_t slots, std::uint64_t first,
             optimize::Parameters& whole);
 
  private:

@@ -178,8 +178,12 @@ void Stage::Backward(std::size_t micro, const optimize::Parameters& parameters, 
   std::vector<float*> places;
   if (program.options().input_gradients)
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i]) unwanted_.resize(slot.rows * static_cast<std::size_t>(program.inputs()[i].elements));
-      places.push_back(inputs_[i] ? gradients_[micro % depth_before_][*inputs_[i]].data() : unwanted_.data());
+      const Program::Port& port = program.inputs()[i];
+      if (!inputs_[i]) unwanted_.resize(slot.rows * static_cast<std::size_t>(port.elements));
+      std::vector<float>& place = inputs_[i] ? gradients_[micro % depth_before_][*inputs_[i]] : unwanted_;
+      // The program adds to what comes from later readers: here, where the tensor passes through.
+      if (port.read_later && !IndexOf(options_.leaves, port.layer)) std::ranges::fill(place, 0.0f);
+      places.push_back(place.data());
     }
   program.Backward(parameters, gradient, places, {});
 }

@@ -1,0 +1,201 @@
+#include "train/coordinate_trainer.h"
+
+#include <cmath>
+
+#include "base/option.h"
+#include "data/drive.h"
+#include "data/standardise.h"
+#include "strategy/scheduled/scheduled.h"
+#include "strategy/sum_in_order.h"
+
+namespace freshet::train {
+namespace {
+
+using strategy::scheduled::Scheduled;
+using strategy::scheduled::Share;
+
+constexpr double kLeastGain = 1e-7;
+constexpr int kMomentsOfEpoch = 8;  // at which the course is told
+constexpr int kMostMembers = static_cast<int>(Scheduled::kShares);
+
+Error Stopped() { return {Code::kStopped, "stopped"}; }
+
+// One run: its rows, its descent, and how it does.
+class CoordinateTrainer {
+ public:
+  CoordinateTrainer(const base::Env& env, const TrainOptions& options, const model::Model& model,
+                    optimize::Parameters& parameters, data::Description& description, const Coordinates& coordinates)
+      : env_(env),
+        options_(options),
+        model_(model),
+        parameters_(parameters),
+        description_(description),
+        coordinates_(coordinates),
+        unit_(description.target.deviation() * description.target.deviation()),
+        watch_(env.clock, options.stop, options.progress, 0) {}
+
+  Result<Report> Run(data::RowSource& source) {
+    const auto begun = env_.clock.Now();
+    watch_.Start();
+    TRY(Keep(source));
+    const strategy::scheduled::DescentOptions& how = coordinates_.how;
+    const Scheduled::Options options{.order = how.order == "random" ? Share::Order::kRandom : Share::Order::kRecent,
+                                     .coordinates = how.coordinates,
+                                     .rho = how.rho,
+                                     .l1 = coordinates_.l1,
+                                     .l2 = coordinates_.l2,
+                                     .seed = options_.seed};
+    Scheduled scheduled(options, {coordinates_.collectives, model_.loss(), env_.clock, options_.trace}, rows_.batch(),
+                        Weights());
+    Report report;
+    report.progressive = Evaluate(scheduled);
+    Descent& descent = coordinates_.descent;
+    const auto told = Descend(scheduled, report);
+    coordinates_.times.Add(scheduled.times());
+    TRY(told);
+    PutWeights(scheduled.weights());
+    descent.updates = scheduled.updates();
+    descent.rounds = scheduled.rounds();
+    descent.put_off = scheduled.put_off();
+    descent.coordinates = scheduled.coordinates();
+    for (const float weight : scheduled.weights()) descent.nonzero += weight != 0 ? 1 : 0;
+    report.last_epoch = Evaluate(scheduled);
+    report.rows = report.epochs * rows_.size();
+    report.seconds = base::Seconds(env_.clock.Now() - begun);
+    coordinates_.times.rows += report.rows;
+    return report;
+  }
+
+ private:
+  // Reads all rows, which are learned from as they are when moments of all are known.
+  Result<void> Keep(data::RowSource& source) {
+    const auto begun = env_.clock.Now();
+    rows_.ClearRows();
+    const auto kept = data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
+      if (watch_.stopping()) return Stopped();
+      const data::Batch batch = rows.batch();
+      rows_.width = rows.width;
+      for (std::size_t r = 0; r < batch.rows; ++r) rows_.AppendRow(batch, r);
+      if (description_.standardise && options_.learn_moments) data::Standardise(description_.moments, rows);
+      return model_.Prepare(parameters_, batch);
+    });
+    coordinates_.times.read += base::Seconds(env_.clock.Now() - begun);
+    const bool stopped = !kept.ok() && kept.error().code == Code::kStopped;
+    if (!kept.ok() && !stopped) return kept;
+    if (TRY(Sum(stopped ? 1 : 0)) > 0) return Stopped();
+    if (rows_.size() == 0) return Error{Code::kBadInput, "no rows to learn from"};
+    data::Standardise(description_, rows_);
+    data::ScaleLabels(description_, rows_);
+    return {};
+  }
+
+  Result<double> Sum(double mine) const {
+    if (coordinates_.collectives == nullptr) return mine;
+    return TRY(strategy::SumInOrder(*coordinates_.collectives, {mine}))[0];
+  }
+
+  std::vector<float> Weights() const {
+    std::vector<float> weights;
+    const bool dense = model_.config().dense;
+    const std::uint64_t features = dense ? parameters_.width(0) : parameters_.rows(0);
+    for (std::uint64_t j = 0; j < features; ++j)
+      weights.push_back(dense ? parameters_.Row(0, 0)[j] : *parameters_.Row(0, j));
+    weights.push_back(*parameters_.Row(1, 0));
+    return weights;
+  }
+
+  void PutWeights(std::span<const float> weights) {
+    const std::size_t features = weights.size() - 1;
+    for (std::size_t j = 0; j < features; ++j)
+      (model_.config().dense ? parameters_.Row(0, 0)[j] : *parameters_.Row(0, j)) = weights[j];
+    *parameters_.Row(1, 0) = weights.back();
+  }
+
+  Evaluation Evaluate(const Scheduled& scheduled) const {
+    Evaluation sums = SumsFor(model_, description_);
+    sums.Add(rows_.batch(), scheduled.scores(), scheduled.Loss());
+    return sums;
+  }
+
+  Result<void> Descend(Scheduled& scheduled, Report& report) {
+    Descent& descent = coordinates_.descent;
+    const auto tell = [&]() -> Result<void> {
+      descent.objective = scheduled.Objective() * unit_;
+      descent.course.push_back({scheduled.updates(), descent.objective});
+      if (std::isfinite(descent.objective)) return {};
+      return Error{Code::kDiverged, Str("the objective is no longer finite after ", scheduled.updates(), " updates",
+                                        coordinates_.how.order == "random"
+                                            ? Str(": coordinates of a round depend on each other; use ",
+                                                  Option("order"), " recent, or ", Option("coordinates"), " 1")
+                                            : "; check the data for huge values, or standardise it")};
+    };
+    TRY(tell());
+    for (report.epochs = 0; report.epochs < options_.epochs && !report.stopped_early;) {
+      const double before = descent.objective;
+      for (int moment = 0; moment < kMomentsOfEpoch; ++moment) {
+        const double until = report.epochs + (moment + 1.0) / kMomentsOfEpoch;
+        while (static_cast<double>(scheduled.updates()) < until * static_cast<double>(scheduled.coordinates())) {
+          if (!TRY(scheduled.Round(watch_.stopping()))) return Stopped();
+          if (watch_.TellingIsDue()) Show(scheduled, report);
+        }
+        TRY(tell());
+      }
+      ++report.epochs;
+      report.stopped_early =
+          before - descent.objective < kLeastGain * std::abs(before) && coordinates_.how.order != "random";
+      Show(scheduled, report);
+    }
+    return {};
+  }
+
+  void Show(const Scheduled& scheduled, const Report& report) {
+    Progress progress;
+    progress.epoch = std::min(report.epochs, options_.epochs - 1);
+    progress.epochs = options_.epochs;
+    progress.rows = report.epochs * rows_.size();
+    progress.step = scheduled.updates();
+    progress.mean_loss = coordinates_.descent.objective;
+    progress.weight = static_cast<double>(scheduled.rounds());
+    progress.total_loss = progress.mean_loss * progress.weight;
+    progress.fraction = std::min(
+        static_cast<double>(scheduled.updates()) / (static_cast<double>(scheduled.coordinates()) * options_.epochs),
+        1.0);
+    watch_.Tell(progress);
+  }
+
+  const base::Env& env_;
+  const TrainOptions& options_;
+  const model::Model& model_;
+  optimize::Parameters& parameters_;
+  data::Description& description_;
+  const Coordinates& coordinates_;
+  const double unit_;  // of the objective, in those of the data
+  Watch watch_;
+  data::Rows rows_;
+};
+
+Result<void> Check(const TrainOptions& options, const model::Model& model, const Coordinates& coordinates) {
+  const auto refuse = [](std::string_view why) {
+    return Error{Code::kInvalid, Str(Option("strategy"), " scheduled ", why)};
+  };
+  if (!model.traits().weighs_features || (model.loss().name() != "squared" && model.loss().name() != "logistic"))
+    return refuse(Str("is for linear models of squared or logistic loss, not for ", Option("model"), " ",
+                      model.config().kind, " of ", model.loss().name(), " loss; use allreduce"));
+  if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
+    return refuse(Str("goes with neither ", Option("holdout"), ", ", Option("batch"), " nor ", Option("checkpoint"),
+                      ": it takes all rows at once"));
+  if (coordinates.collectives != nullptr && coordinates.collectives->fabric().size() > kMostMembers)
+    return refuse(Str("goes with at most ", kMostMembers, " workers, each of which has a share of the coordinates"));
+  return {};
+}
+
+}  // namespace
+
+Result<Report> TrainByCoordinates(const base::Env& env, const TrainOptions& options, const model::Model& model,
+                                  optimize::Parameters& parameters, data::Description& description,
+                                  data::RowSource& source, const Coordinates& coordinates) {
+  TRY(Check(options, model, coordinates));
+  return CoordinateTrainer(env, options, model, parameters, description, coordinates).Run(source);
+}
+
+}  // namespace freshet::train
