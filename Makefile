@@ -151,7 +151,8 @@ test-python: python  ## the tests of the Python package, and the examples in its
 	@$(PYTHON) -m pip install -q $(PYTHON_PEERS) || echo "SKIP SKIP SKIP test-python: of $(PYTHON_PEERS) some could not be installed; WHAT NEEDS THEM IS NOT TESTED"
 	@$(PYTHON) -m pytest -q -rs --import-mode=importlib -p no:cacheprovider python/tests
 
-bench-python: python  ## measures the Python package beside scikit-learn
+bench-python: python  ## measures the Python package beside scikit-learn, XGBoost, River and Surprise (from PyPI)
+	@for peer in pandas xgboost-cpu river scikit-surprise; do $(PYTHON) -m pip install -q $$peer || echo "SKIP SKIP SKIP bench-python: $$peer could not be installed; NOTHING WAS MEASURED BESIDE IT"; done
 	@$(PYTHON) bench/python_peers.py
 
 # Another environment: pyspark is large, and has wishes of its own about what stands beside it. It brings its own Spark.
