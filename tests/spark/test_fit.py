@@ -1,10 +1,12 @@
 """Estimators on a real cluster: the same models as by freshet launch, whoever is killed; Spark's own conventions."""
+import json
 import os
 import re
 import signal
 import subprocess
 import threading
 import time
+from unittest import mock
 
 import freshet
 import numpy as np
@@ -178,6 +180,38 @@ def test_all_decide_alike_from_what_rows_all_have():
 def test_what_cannot_be_decided_is_refused(changes, reason):
     with pytest.raises(ValueError, match=re.escape(reason)):
         _barrier.decide(accounts(*changes), JOB)
+
+
+class Frame:
+    """A frame whose stages end as they are told to."""
+
+    def __init__(self, *ends):
+        self.ends, self.columns, self.sparkSession = list(ends), ["features", "label"], mock.MagicMock()
+        self.sparkSession.sparkContext.getConf.return_value.get.return_value = "1"
+
+    def repartition(self, _):
+        return self
+
+    def mapInArrow(self, *_, **__):
+        return self
+
+    def collect(self):
+        return self.ends.pop(0)
+
+
+def said(model=None, **what):
+    return mock.Mock(model=model, told=json.dumps(what))
+
+
+def test_workers_that_were_only_cut_off_from_each_other_are_tried_again():
+    learner = FreshetClassifier(repartitioning="always", numWorkers=2)
+    lost, made = said(error="peer-lost", text="rank 1 is gone"), said(model=b"model", report={"rows": 4})
+    assert learner._train(Frame([lost, lost], [lost], [made])) == (b"model", {"rows": 4})
+    assert learner._train(Frame([made, lost])) == (b"model", {"rows": 4})  # rank 0 had it before the other was lost
+    with pytest.raises(freshet.errors.PeerLostError, match="rank 1 is gone"):
+        learner._train(Frame([lost], [lost], [lost], [lost]))
+    with pytest.raises(freshet.errors.DivergedError, match="no longer finite"):
+        learner._train(Frame([lost, said(error="diverged", text="no longer finite")]))
 
 
 def test_a_pipeline_is_cross_validated_saved_and_loaded(spark, tmp_path):
