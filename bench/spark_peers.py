@@ -90,7 +90,7 @@ def recommenders(spark, rounds, count):
     train.count(), test.count()
     judge = RegressionEvaluator(labelCol="rating", metricName="rmse")
     return beside(f"factorization, {train.count():,} ratings, {rank} factors, RMSE", rounds,
-                  lambda: FreshetRecommender(numWorkers=4, factors=rank, epochs=20, seed=1).fit(train),
+                  lambda: FreshetRecommender(numWorkers=1, factors=rank, epochs=40, seed=1).fit(train),
                   lambda: ALS(rank=rank, maxIter=10, regParam=0.1, coldStartStrategy="drop", seed=1).fit(train),
                   lambda model: judge.evaluate(model.transform(test)))
 

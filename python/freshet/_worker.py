@@ -6,7 +6,6 @@ Standard input: an Arrow stream of rows (columns `features`, and `label` and `we
     in   the Arrow stream
     out  {"rows": 4000, "width": 54, "entries": 216000, "sparse": false, "labels": [0, 1, true], "digest": "…"}
     in   {"options": {…}, "sparse": false, "classes": ["0", "1"], "place": {"rank": 0, "world": 4, …}}
-    out  {"listening": "10.0.0.7:41235"}                                             (rank 0)
     out  {"model": 5120, "report": {…}} and that many bytes, or {"error": "peer-lost", "text": "…"}
 
 It ends when its standard input does, and is then killed in the midst of whatever it does: nobody waits for it any more.
@@ -72,7 +71,7 @@ class Rows:
         self._keep(numbers, counts, places)
 
     def _keep(self, numbers, counts, places):
-        self._values += numbers.astype(np.float32).tobytes()
+        self._values += np.ascontiguousarray(numbers, np.float32).data
         self.entries += len(numbers)
         if places is not None:
             self._indices += places.tobytes()
@@ -171,8 +170,7 @@ def _train(rows, order):
     import freshet
     place, classes = order.get("place"), order.get("classes")
     if place is not None:
-        place = freshet.Place(**{**place, "token": bytes.fromhex(place["token"])},
-                              announce=lambda where: _say({"listening": where}))
+        place = freshet.Place(**{**place, "token": bytes.fromhex(place["token"])})
     labels = rows.labels if classes is None else freshet._input.Coded(rows.labels.astype(np.int32), classes)
     return freshet.train(rows.source(order.get("sparse", False)), labels, sample_weight=rows.weights, classes=classes, threads=order.get("threads", 0),
                          place=place, **order["options"])

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 
@@ -22,7 +23,6 @@ class Worker:
         self._process = subprocess.Popen([sys.executable, "-m", "freshet._worker"], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
         self._writer = None
-        self.ended = None  # what it said when it gave up
 
     def send(self, batch):
         import pyarrow.ipc
@@ -50,10 +50,7 @@ class Worker:
         line = self._process.stdout.readline()
         if not line:
             self._fail()
-        word = json.loads(line)
-        if "error" in word:
-            self.ended = word
-        return word
+        return json.loads(line)
 
     def bytes(self, count):
         return self._process.stdout.read(count)
@@ -142,25 +139,16 @@ def _answer(model, report):
                                       schema=pa.schema([("model", pa.binary()), ("told", pa.string())]))
 
 
-def _meet(context, worker, order, job):
-    """Gives the order, with the place of each: rank 0 listens where it may, and tells the others. Of no use where that
-    fails."""
-    rank, infos = context.partitionId(), context.getTaskInfos()
-    if len(infos) == 1:
-        worker.order(order)
-        return True
-    host = infos[rank].address.rsplit(":", 1)[0]
-    token, job_name = secrets.token_hex(32), f"spark-{secrets.token_hex(8)}"
-    place = {"rank": rank, "world": len(infos), "join_timeout": job["join_timeout"], "tls": job["tls"]}
-    where = ""
-    if rank == 0:
-        worker.order({**order, "place": {**place, "rendezvous": f"{host}:0", "token": token, "job": job_name}})
-        word = worker.hear()
-        where = json.dumps({"rendezvous": word.get("listening"), "token": token, "job": job_name})
-    common = json.loads(context.allGather(where)[0])
-    if rank > 0 and common["rendezvous"]:
-        worker.order({**order, "place": {**place, **common}})
-    return common["rendezvous"] is not None
+def _meeting_place(host):
+    """Where rank 0 will listen, and what members know each other by. Ports below 32,000 are not given to outgoing connections, so
+    that one which is free now will be free in a moment."""
+    for _ in range(100):
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
+            with contextlib.suppress(OSError):
+                probe.bind((host.strip("[]"), port))
+                return {"rendezvous": f"{host}:{port}", "token": secrets.token_hex(32), "job": f"spark-{secrets.token_hex(8)}"}
+    raise RuntimeError(f"no port from 20000 to 31999 is free at {host}, where workers were to meet")
 
 
 def work(job, columns):
@@ -176,6 +164,11 @@ def work(job, columns):
                 if len(batch):
                     worker.send(batch)
             account = worker.end_of_rows(pa.schema([(name, pa.null()) for name in columns]))
+            infos = context.getTaskInfos()
+            if rank == 0 and len(infos) > 1:
+                account["meeting"] = _meeting_place(infos[0].address.rsplit(":", 1)[0])
+            # The one time that tasks wait for each other: a task that waits in a barrier when another fails takes its whole
+            # executor with it, and each costs a second.
             accounts = [json.loads(text) for text in context.allGather(json.dumps(account))]
             wrong = next((one["text"] for one in accounts if "error" in one), None)
             try:
@@ -186,9 +179,11 @@ def work(job, columns):
                 if rank == 0:
                     yield _told(json.dumps({"error": "bad-input", "text": wrong}))
                 return
-            met = _meet(context, worker, order, job)
-            # No barrier from here on: a task that waits in one when another fails takes its whole executor with it.
-            last = worker.ended or (worker.hear() if met else {"error": "peer-lost", "text": "rank 0 gave up"})
+            if len(infos) > 1:
+                order["place"] = {"rank": rank, "world": len(infos), "join_timeout": job["join_timeout"], "tls": job["tls"],
+                                  **accounts[0]["meeting"]}
+            worker.order(order)
+            last = worker.hear()
             if "error" in last:
                 yield _told(json.dumps(last))
             elif rank == 0:

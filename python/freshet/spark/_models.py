@@ -27,7 +27,7 @@ def _numbers(batch):
     import pyarrow as pa
     rows = Rows()
     if hasattr(batch, "columns"):
-        parts = {"type": pa.int8(), "size": pa.int32(), "indices": pa.list_(pa.int32()), "values": pa.list_(pa.float64())}
+        parts = {"type": pa.int8(), "size": pa.int32(), "indices": pa.list_(pa.int32()), "values": pa.list_(pa.float32())}
         batch = pa.StructArray.from_arrays([pa.array(batch[name], kind, from_pandas=True) for name, kind in parts.items()],
                                            list(parts))
     else:
