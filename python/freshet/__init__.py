@@ -4,15 +4,16 @@
     model = freshet.train("sea.csv")
     model.save("sea.model")
 
-`freshet.estimators` are for scikit-learn, `freshet.mlflow` is for MLflow.
+`freshet.estimators` are for scikit-learn, `freshet.mlflow` is for MLflow, `freshet.spark` is for Spark.
 """
 from . import errors
 from ._client import Client
 from ._input import Columns
 from ._model import Model
+from ._place import Place
 from ._server import Server
 from ._train import train
 from .errors import Error
 
-__all__ = ["Client", "Columns", "Error", "Model", "Server", "errors", "train"]
+__all__ = ["Client", "Columns", "Error", "Model", "Place", "Server", "errors", "train"]
 __version__ = "0.1.0"

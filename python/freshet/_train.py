@@ -4,12 +4,13 @@ from typing import Any, Callable
 
 from . import _input, _native
 from ._model import Model
+from ._place import Place
 from ._progress import listener
 
 
 def train(rows, y=None, *, sample_weight=None, columns: list[str] | None = None, classes: list | None = None,
           start: Model | None = None, threads: int = 0, progress: bool | Callable[[dict], None] | None = None,
-          **options: Any) -> Model:
+          place: Place | None = None, **options: Any) -> Model:
     """Trains a model, as `freshet train` does: every option of the command line is an argument, with `_` for `-`.
 
     :param rows: an array of numbers (float32 or float64 are read where they lie), a SciPy CSR matrix, a table with
@@ -19,6 +20,8 @@ def train(rows, y=None, *, sample_weight=None, columns: list[str] | None = None,
     :param classes: labels in order; found in `y` if left out
     :param start: a :class:`Model` to begin with
     :param progress: True shows how far it is; or a function that is called with a dict about twice a second
+    :param place: where this process stands among several that train together, each with its share of the rows
+        (``split="own"``) or all with the same files; all get the model
     :param options: ``model``, ``loss``, ``optimizer``, ``rate``, ``epochs``, ``batch``, ``holdout``, ``workers``,
         ``strategy``, ``checkpoint`` … (docs/cli.md)
     :returns: a :class:`Model` whose ``report`` says how it went
@@ -39,5 +42,6 @@ def train(rows, y=None, *, sample_weight=None, columns: list[str] | None = None,
     if not isinstance(source, list):
         options.pop("label", None)
     with listener(progress) as tell:
-        native, report = _native.train(source, options, named, threads, tell, None if start is None else start._native)
+        native, report = _native.train(source, options, named, threads, tell, None if start is None else start._native,
+                                       place)
     return Model(native, report)

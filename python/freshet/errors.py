@@ -65,6 +65,11 @@ def of_code(code, text):
     return _BY_CODE.get(code, Error)(text)
 
 
+def code_of(problem):
+    """Its inverse; what is none of ours is the data's fault."""
+    return next((code for code, kind in _BY_CODE.items() if type(problem) is kind), "bad-input")
+
+
 def log(line):
     """One line of the native module's log."""
     logging.getLogger("freshet").warning(line)

@@ -15,6 +15,7 @@
 #include "base/cores.h"
 #include "base/thread_pool.h"
 #include "data/table_reader.h"
+#include "meeting.h"
 #include "model.h"
 #include "options.h"
 #include "tables.h"
@@ -97,11 +98,12 @@ void SetJob(const nb::dict& options, train::Job& job, std::string& tensorboard) 
 }
 
 nb::tuple Train(nb::handle source, const nb::dict& options, const std::vector<std::string>& classes, int threads,
-                nb::handle progress, Model* earlier) {
+                nb::handle progress, Model* earlier, nb::handle place) {
   World& world = World::Get();
   train::Job job;
   std::string tensorboard;
   SetJob(options, job, tensorboard);
+  const std::optional<fabric::TcpOptions> meeting = MeetingOf(place);
   const data::Input named = InputOf(source);
   job.input.paths = named.paths;
   job.input.table = named.table;
@@ -127,6 +129,7 @@ nb::tuple Train(nb::handle source, const nb::dict& options, const std::vector<st
     base::ThreadPool pool(threads > 0 ? threads : base::AvailableCores(), &clock);
     if (earlier != nullptr) start = TRY(earlier->Copy(world.memory()));
     if (start) around.earlier = &*start;
+    if (meeting) around.fabric = TRY(Meet(*meeting, stop, clock));
     return train::Run(world.env(pool), world.memory(), std::move(job), std::move(around));
   });
   tick();
@@ -191,7 +194,7 @@ nb::dict DictOf(const train::Evaluation& evaluation, const model::Loss& loss) {
 
 void BindTraining(nb::module_& module) {
   module.def("train", &Train, nb::arg("source"), nb::arg("options"), nb::arg("classes"), nb::arg("threads"),
-             nb::arg("progress").none(), nb::arg("earlier").none());
+             nb::arg("progress").none(), nb::arg("earlier").none(), nb::arg("place").none());
   module.def("cold", &Cold, nb::arg("source"), nb::arg("options"), nb::arg("classes"));
 }
 

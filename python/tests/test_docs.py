@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-MODULES = ["freshet", "freshet._client", "freshet._model", "freshet._server", "freshet._train",
+MODULES = ["freshet", "freshet._client", "freshet._model", "freshet._place", "freshet._server", "freshet._train",
            "freshet.estimators._clusters", "freshet.estimators._factorization", "freshet.estimators._linear",
            "freshet.estimators._networks", "freshet.estimators._recommender"]
 

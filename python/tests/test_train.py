@@ -228,3 +228,16 @@ def test_training_goes_on_from_a_model(sea):
     first = freshet.train(X[:200], y[:200])
     more = freshet.train(X, y, start=first, epochs=3)
     assert more.evaluate(X, y)["log_loss"] < first.evaluate(X, y)["log_loss"]
+
+
+def test_a_place_that_cannot_be_is_refused(sea):
+    token = bytes(32)
+    with pytest.raises(freshet.errors.InvalidError, match="a token of 5 bytes, expected 32"):
+        freshet.train(*sea, split="own", place=freshet.Place(0, 2, "127.0.0.1:0", b"short"))
+    with pytest.raises(freshet.errors.TimeoutError, match="rank 1"):
+        freshet.train(*sea, split="own", place=freshet.Place(0, 2, "127.0.0.1:0", token, announce=lambda where: None, join_timeout=0.3))
+    with pytest.raises(freshet.errors.IoError, match="nobody listens to this"):
+        def announce(where):
+            raise RuntimeError(f"nobody listens to this: {where}")
+
+        freshet.train(*sea, split="own", place=freshet.Place(0, 2, "127.0.0.1:0", token, announce=announce))

@@ -7,6 +7,7 @@
 
 #include "base/option.h"
 #include "base/random.h"
+#include "data/others.h"
 
 namespace freshet::data {
 namespace {
@@ -49,7 +50,6 @@ TableReader::TableReader(std::shared_ptr<const Table> table, const Options& opti
 
 Result<std::unique_ptr<TableReader>> TableReader::Open(std::shared_ptr<const Table> table, const Options& options,
                                                        const InputOptions& input, Description& description) {
-  CHECK(input.others == nullptr);  // who has rows in memory has them alone
   if (table->rows() == 0) return Error{Code::kBadInput, Str(kTable, ": there are none, expected at least one")};
   if (options.labelled && !table->labels)
     return Error{Code::kInvalid, "these rows have no labels, and learning or evaluating needs one for each"};
@@ -57,7 +57,13 @@ Result<std::unique_ptr<TableReader>> TableReader::Open(std::shared_ptr<const Tab
   if (description.format.empty()) {
     TRY(reader->table_->Describe(input, description));
     TRY(reader->SettleLabels(input));
+    if (input.others != nullptr) {
+      TRY(AgreeOnFormat(*input.others, description.format));
+      TRY(AgreeOnDescription(*input.others, description));
+    }
   }
+  if (input.others != nullptr && description.standardise && description.moments.rows() == 0)
+    TRY(reader->AgreeOnShownMoments(*input.others));
   if (!reader->table_->labels) return reader;
   const auto& names = reader->table_->labels->names;
   for (const std::string& name : names)
@@ -74,8 +80,27 @@ Result<void> TableReader::SettleLabels(const InputOptions& input) {
   labels.positive = input.positive;
   labels.names = input.classes;
   const bool told = labels.kind == Labels::Kind::kReal || !labels.positive.empty();
-  return labels.Settle(told ? std::vector<std::string>() : TRY(SeenLabels(*table_, labels.kind)))
-      .While(Str("reading ", kTable));
+  std::vector<std::string> seen;
+  if (!told) seen = TRY(SeenLabels(*table_, labels.kind));
+  if (!told && input.others != nullptr) seen = TRY(AgreeOnLabels(*input.others, seen));
+  return labels.Settle(seen).While(Str("reading ", kTable));
+}
+
+// Moments that are learned while reading would be each reader's own: those of rows that all show stand for them, as of
+// the heads of files (Reader::AgreeOnHeadMoments).
+Result<void> TableReader::AgreeOnShownMoments(Others& others) {
+  constexpr std::size_t kEnoughBytes = 256 << 10;  // to show
+  const auto columns = static_cast<std::size_t>(description_.features);
+  const std::uint64_t every = (last_ - first_) * columns * sizeof(float) / kEnoughBytes + 1;
+  std::vector<float> shown;
+  Rows rows;
+  std::vector<NewName> names;
+  for (std::uint64_t r = first_; r < last_; r += every) {
+    TRY(table_->Read(RowBuilder(description_, r), r, 1, rows, names));
+    const float* const row = rows.width > 0 ? rows.dense.data() : rows.values.data();
+    shown.insert(shown.end(), row, row + columns);
+  }
+  return AgreeOnMoments(others, shown, description_.moments);
 }
 
 Result<bool> TableReader::Next(Rows& rows) {

@@ -13,6 +13,9 @@ namespace freshet::data {
 // Rows of a table in memory. Nothing of it is copied but what is being learned from, a block at a time; blocks can be
 // permuted, and a part is a range of rows. A row's sample number is its place in the whole table.
 //
+// Where others read shares of the same data (InputOptions::others), all agree on labels, columns and moments while they
+// are opened, as those of files do.
+//
 // Ownership: shares the table; borrows the description, whose dictionaries it may grow.
 // Threads:   as RowSource. Failure: kBadInput for a row that cannot be, with its number.
 class TableReader final : public RowSource {
@@ -37,6 +40,7 @@ class TableReader final : public RowSource {
  private:
   TableReader(std::shared_ptr<const Table> table, const Options& options, Description& description);
   Result<void> SettleLabels(const InputOptions& input);
+  Result<void> AgreeOnShownMoments(Others& others);
   Result<void> Fill(std::uint64_t block, Rows& rows, std::vector<NewName>& names) const;
   Result<void> FillLabels(std::uint64_t first, Rows& rows) const;
   Result<void> FillWeights(std::uint64_t first, Rows& rows) const;

@@ -126,6 +126,9 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
     return Error{Code::kInvalid, Str(Option("workers"), " ", job.together.workers, " inside one of ",
                                      members->fabric().size(), " processes; leave it out: each process is a worker")};
   TRY(Check(env.files, job, workers));
+  if (members != nullptr && job.input.table != nullptr && !own)
+    return Error{Code::kInvalid, Str("rows in memory are there for one process alone; ", Option("split"),
+                                     " own says that each of the ", workers, " processes has its share of them")};
   for (const std::string& path : {job.checkpoint, job.cache, job.input.bad_rows_path})
     TRY(base::CheckPlaceFor(env.files, path));
   if (members != nullptr) TRY(CompareWorkers(env.files, job, *members));

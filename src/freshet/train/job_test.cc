@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "data/generate.h"
+#include "data/table.h"
 #include "data/world_testing.h"
 #include "fabric/threads/threads_fabric.h"
 
@@ -24,8 +25,9 @@ class JobTest : public testing::Test {
     EXPECT_TRUE(outcome.ok()) << outcome.error().text;
     return std::move(outcome).value();
   }
-  // The same job by as many processes, as far as they know; by rank.
-  std::vector<Outcome> MustRunAsProcesses(int count, const Job& job) {
+  // The same job by as many processes, as far as they know; by rank. Each may be given rows of its own.
+  std::vector<Outcome> MustRunAsProcesses(int count, const Job& job,
+                                          const std::function<void(int rank, Job& job)>& change = {}) {
     fabric::ThreadsGroup group(count, world_.env().clock, {});
     std::vector<std::optional<Result<Outcome>>> results(static_cast<std::size_t>(count));
     {
@@ -37,7 +39,9 @@ class JobTest : public testing::Test {
           base::ThreadPool pool(1);
           const base::Env env = world_.env();
           const base::Env own{env.files, env.clock, env.log, pool, env.faults};
-          results[static_cast<std::size_t>(rank)] = train::Run(own, memory_, job, std::move(around));
+          Job mine = job;
+          if (change) change(rank, mine);
+          results[static_cast<std::size_t>(rank)] = train::Run(own, memory_, std::move(mine), std::move(around));
         });
     }
     std::vector<Outcome> outcomes;
@@ -96,6 +100,76 @@ TEST_F(JobTest, WorkersOfOneProcessAndOfSeveralMakeTheSameModel) {
     EXPECT_EQ(outcome.workers.size(), 2u);
     EXPECT_EQ(Saved(outcome, "process.model"), model);
   }
+}
+
+// Rows of three numbers and a label as one process has them in memory.
+std::shared_ptr<data::Table> TableOf(const std::vector<float>& numbers, const std::vector<std::int32_t>& labels) {
+  const auto bytes = [](const auto& values) { return reinterpret_cast<const std::byte*>(values.data()); };
+  std::shared_ptr<data::Table> table =
+      data::DenseTable(labels.size(), {3}, {bytes(numbers), data::Numbers::Type::kF32, 4}, 3 * sizeof(float));
+  table->labels = data::Table::Labels{{bytes(labels), data::Numbers::Type::kI32, 4}};
+  return table;
+}
+
+TEST_F(JobTest, SharesInMemoryMakeTheModelOfSharesInFiles) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(Str("seed ", seed));
+    base::Random random(seed, "shares");
+    const int count = 2 + static_cast<int>(random.Below(3));
+    const std::uint64_t classes = seed % 2 == 0 ? 2 : 3;
+    std::vector<std::vector<float>> numbers(static_cast<std::size_t>(count));
+    std::vector<std::vector<std::int32_t>> labels(static_cast<std::size_t>(count));
+    for (std::size_t rank = 0; rank < numbers.size(); ++rank) {
+      std::string text;
+      for (std::uint64_t row = 0, rows = 1 + random.Below(800); row < rows; ++row) {
+        for (int column = 0; column < 3; ++column) {
+          numbers[rank].push_back(static_cast<float>(random.Below(1000)) / 8 + 40.0f * static_cast<float>(rank));
+          text += Str(numbers[rank].back(), ",");
+        }
+        // Somebody never sees one of the classes.
+        labels[rank].push_back(static_cast<std::int32_t>(random.Below(rank == 0 ? classes : classes - 1)));
+        text += Str(labels[rank].back(), "\n");
+      }
+      if (rank == 0) {  // …and somebody does
+        for (std::uint64_t label = 0; label < classes; ++label) {
+          numbers[0].insert(numbers[0].end(), {1, 2, 3});
+          labels[0].push_back(static_cast<std::int32_t>(label));
+          text += Str("1,2,3,", label, "\n");
+        }
+      }
+      world_.Write(Str("share-", rank, ".csv"), text);
+    }
+    job_.together.split = "own";
+    job_.batch = seed % 3 == 0 ? 24 : 0;  // by averaging, too
+    job_.epochs = 2;
+    job_.input.paths = {world_.Path("share-{rank}.csv")};
+    const std::vector<Outcome> files = MustRunAsProcesses(count, job_);
+    const std::vector<Outcome> tables = MustRunAsProcesses(count, job_, [&](int rank, Job& job) {
+      const auto at = static_cast<std::size_t>(rank);
+      job.input.paths.clear();
+      job.input.table = TableOf(numbers[at], labels[at]);
+    });
+    for (const Outcome& outcome : tables) {
+      EXPECT_EQ(outcome.trained.parameters.Checksum(), files[0].trained.parameters.Checksum());
+      EXPECT_EQ(outcome.trained.description.labels.names, files[0].trained.description.labels.names);
+      EXPECT_EQ(outcome.report.rows, files[0].report.rows);
+    }
+  }
+}
+
+TEST_F(JobTest, RowsInMemoryAreNotThoseOfAllProcesses) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  const std::vector<std::int32_t> labels = {0, 1};
+  job_.input.paths.clear();
+  job_.input.table = TableOf(numbers, labels);
+  fabric::ThreadsGroup group(2, world_.env().clock, {});
+  Around around;
+  around.fabric = group.Take(0);
+  const auto outcome = train::Run(world_.env(), memory_, job_, std::move(around));
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, Code::kInvalid);
+  EXPECT_NE(outcome.error().text.find("rows in memory are there for one process alone"), std::string::npos)
+      << outcome.error().text;
 }
 
 TEST_F(JobTest, LbfgsByWorkersOfOneProcessAndOfSeveralMakesTheSameModelAboutThatOfOneAlone) {
