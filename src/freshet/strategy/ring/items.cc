@@ -116,10 +116,10 @@ Result<void> Items::HandOn(std::uint32_t round, Wishes& wishes) {
     TRY(transfers.Wait(head_comes));  // until then the one before was not as far
     heard = world_.clock.Now();
     if (other.step != head.step || other.round != round || other.side != comes)
-      return Error{Code::kInvalid, Str("rank ", me, " is at rating ", head.step, ", round ", round, ", side ", comes,
-                                       " of the items, and what came to it at rating ", other.step, ", round ",
-                                       other.round, ", side ", other.side,
-                                       ": members of a ring are given the same ratings")};
+      return Error{Code::kInvalid,
+                   Str("rank ", me, " is at rating ", head.step, ", round ", round, ", side ", comes,
+                       " of the items, and what came to it at rating ", other.step, ", round ", other.round, ", side ",
+                       other.side, ": members of a ring are given the same ratings")};
     TRY(transfers.WaitAll());
   }
   Unpack(item_blocks_, item_rows_[comes], coming_);
