@@ -1,8 +1,11 @@
 #include "optimize/optimizer.h"
 
 #include <algorithm>
+#include <list>
 
 #include "base/check.h"
+#include "base/mutex.h"
+#include "optimize/own_rule.h"
 #include "optimize/rules.h"
 
 namespace freshet::optimize {
@@ -18,11 +21,42 @@ constexpr Entry kRegistry[] = {
     {"adagrad", MakeAdaGrad},   {"adam", MakeAdam}, {"ftrl", MakeFtrl},
 };
 
+// Those that the program added. They stay where they are: what they make borrows its name.
+struct OwnRule {
+  std::string name;
+  RuleMaker make;
+};
+struct OwnRules {
+  base::Mutex mutex;
+  std::list<OwnRule> rules GUARDED_BY(mutex);
+};
+OwnRules& Own() {
+  static OwnRules rules;
+  return rules;
+}
+
+const OwnRule* FindOwn(std::string_view name) {
+  const base::Lock lock(Own().mutex);
+  for (const OwnRule& rule : Own().rules)
+    if (rule.name == name) return &rule;
+  return nullptr;
+}
+
 }  // namespace
+
+Result<void> RegisterRule(std::string_view name, RuleMaker make) {
+  for (const std::string& taken : Optimizer::Kinds())
+    if (taken == name) return Error{Code::kInvalid, Str("there is an update rule ", Quoted(name), " already")};
+  const base::Lock lock(Own().mutex);
+  Own().rules.push_back({std::string(name), make});
+  return {};
+}
 
 std::vector<std::string> Optimizer::Kinds() {
   std::vector<std::string> names;
   for (const Entry& entry : kRegistry) names.emplace_back(entry.name);
+  const base::Lock lock(Own().mutex);
+  for (const OwnRule& rule : Own().rules) names.push_back(rule.name);
   return names;
 }
 
@@ -35,6 +69,11 @@ Result<std::unique_ptr<Optimizer>> Optimizer::Make(const OptimizerOptions& optio
       optimizer->SetStep(0);
       return optimizer;
     }
+  if (const OwnRule* const own = FindOwn(options.kind)) {
+    auto optimizer = own->make(own->name, options, memory);
+    optimizer->SetStep(0);
+    return optimizer;
+  }
   return Error{Code::kInvalid, Str("optimizer ", Quoted(options.kind), ": expected one of ", Join(Kinds(), ", "))};
 }
 

@@ -8,6 +8,7 @@
 #include "data/table.h"
 #include "data/world_testing.h"
 #include "fabric/threads/threads_fabric.h"
+#include "optimize/own_rule.h"
 
 namespace freshet::train {
 namespace {
@@ -570,6 +571,43 @@ TEST_F(JobTest, AStoppedRunGoesOnFromItsCheckpointWithTheSameSettingsAlone) {
   other.learning.rate = 0.3;
   EXPECT_NE(train::Run(world_.env(), memory_, other).error().text.find("other settings"), std::string::npos);
   EXPECT_EQ(Saved(MustRun(job_), "resumed.model"), whole);
+}
+
+// Descent by half of the rate; a program's own, which freshet does not know.
+struct HalfSteps {
+  static constexpr int kSlots = 0, kScaleSlot = -1;
+  static constexpr bool kStepMatters = false;
+  float rate = 0;
+  explicit HalfSteps(const optimize::OptimizerOptions&) {}
+  void OnStep(double now, std::uint64_t) { rate = static_cast<float>(now / 2); }
+  template <class F>
+  F Step(F w, F*, F x, F delta) const {
+    return w - rate * (x * delta);
+  }
+};
+
+TEST_F(JobTest, ARuleOfTheProgramsOwnIsOneLikeAnyOtherOnServersToo) {
+  job_.learning.optimizer = "half-steps";
+  job_.learning.rate = 0.02;
+  EXPECT_NE(Refused(job_).find("half-steps"), std::string::npos);
+  ASSERT_TRUE(optimize::RegisterRule<HalfSteps>("half-steps").ok());
+  for (const std::string taken : {"half-steps", "sgd"})
+    EXPECT_EQ(optimize::RegisterRule<HalfSteps>(taken).error().code, Code::kInvalid);
+  Job plain = job_;
+  plain.learning.optimizer = "sgd";
+  plain.learning.rate = 0.01;
+  for (const std::string strategy : {"", "server"}) {
+    for (Job* job : {&job_, &plain}) {
+      if (strategy.empty()) continue;
+      job->together.workers = 2;
+      job->batch = 8;
+      job->together.strategy.kind = strategy;
+    }
+    const Outcome by_halves = MustRun(job_), by_wholes = MustRun(plain);
+    const auto got = by_halves.trained.parameters.Gather(0), want = by_wholes.trained.parameters.Gather(0);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << strategy;
+  }
 }
 
 TEST_F(JobTest, WhoeverWantsToKnowIsToldOfTheInputAndOfProgress) {
