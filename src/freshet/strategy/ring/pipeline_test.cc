@@ -126,6 +126,14 @@ TEST(Pipeline, OfLeNetIsOneWorkerToo) {
   ExpectSerial(task, 2, RingOptions("interleaved", 12, 3));
 }
 
+// Of 80 x 80 pixels, with its auxiliary heads, dropout and normalisation across channels.
+TEST(Pipeline, OfGoogLeNetOfSmallImagesIsOneWorkerToo) {
+  Task task = NetworkTask(model::network::MakeZoo("googlenet", {3, 80, 80}, 3).value(), 16, 1);
+  task.optimizer.schedule.rate = 0.002;
+  ExpectSerial(task, 3, RingOptions("1f1b", 6, 3));
+  ExpectSerial(task, 2, RingOptions("interleaved", 6, 2));
+}
+
 TEST(Pipeline, OfEveryKindOfLayerAndAnyGraphIsOneWorker) {
   int cut = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
