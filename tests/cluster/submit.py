@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """Jobs that freshet submit gives to a real Slurm of three nodes: by our own fabric and by MPI they make the model of one
 worker; one whose node is lost midway is queued again, and goes on from its checkpoint to the same model; one is cancelled.
-And, if SPARK_HOME says where it is, one that runs on a Spark of its own."""
+And one that trains on a Spark of its own, where `make spark` has left the package and a Spark in build/spark."""
 import hashlib
 import json
 import os
@@ -29,6 +29,29 @@ threads = 1
 optimizer = "sgd"
 topology = "central"
 checkpoint-seconds = 0.1
+"""
+
+SPARK_JOB = """[job]
+engine = "spark"
+nodes = 3
+cores = 1
+time = "0:10"
+setup = ["export PYSPARK_PYTHON='{python}'"]
+
+[spark]
+home = "{home}"
+application = "on_spark.py"
+executor-memory = "512m"
+"""
+ON_SPARK = """from freshet.spark import FreshetClassifier
+from pyspark.ml.feature import VectorAssembler
+from pyspark.sql import SparkSession
+
+rows = SparkSession.builder.getOrCreate().read.csv("{rows}", header=True, inferSchema=True).repartition(3)
+*numbers, label = rows.columns
+rows = VectorAssembler(inputCols=numbers, outputCol="features").transform(rows)
+report = FreshetClassifier(labelCol=label, numWorkers=3, epochs=2).fit(rows).report
+print("trained", report["workers"], report["last_epoch"]["rows"], report["last_epoch"]["error_rate"])
 """
 
 
@@ -108,20 +131,21 @@ class Jobs:
         self.verdicts.check("cancelled", "" if running and done.code == 0 and gone else "still %s" % self.state("long"))
 
     def spark(self):
-        home = os.environ.get("SPARK_HOME", "")
-        if not home:
-            return self.verdicts.skip("engine spark", "SPARK_HOME does not say where Spark is")
-        pathlib.Path("count.py").write_text(
-            "from pyspark.sql import SparkSession\n"
-            "s = SparkSession.builder.getOrCreate()\n"
-            "print('rows', s.sparkContext.parallelize(range(1000), 4).map(lambda n: n * n).count())\n")
-        pathlib.Path("spark.toml").write_text(
-            '[job]\nengine = "spark"\nnodes = 3\ncores = 1\ntime = "0:10"\n[spark]\napplication = "count.py"\n'
-            'executor-memory = "512m"\n')
+        python = pathlib.Path(self.program).resolve().parents[3] / "spark/bin/python"
+        found = run([python, "-c", "import freshet.spark, pyspark; print(pyspark.__path__[0])"]) if python.exists() else None
+        if found is None or found.code != 0:
+            return self.verdicts.skip("engine spark", "no Spark in build/spark: make spark")
+        pathlib.Path("on_spark.py").write_text(ON_SPARK.format(rows=os.path.abspath("rows.csv")))
+        pathlib.Path("spark.toml").write_text(SPARK_JOB.format(home=found.out.strip(), python=python))
         done = self.submit("spark.toml", "--wait", limit_s=300)
         log = pathlib.Path("spark/log").read_text() if os.path.exists("spark/log") else ""
-        reason = "" if done.code == 0 and "rows 1000" in log else last_line(log + done.err)
-        self.verdicts.check("engine spark", reason)
+        said = [line.split()[1:] for line in log.splitlines() if line.startswith("trained ")]
+        reason = ""
+        if done.code != 0 or not said:
+            reason = "exit code %d: %s" % (done.code, last_line(log + done.err))
+        elif said[0][:2] != ["3", str(ROWS)] or float(said[0][2]) > 0.15:
+            reason = "trained by so many, of so many rows, with such an error: %s" % " ".join(said[0])
+        self.verdicts.check("engine spark: three workers beside three executors", reason)
         print("".join(line + "\n" for line in log.splitlines() if line.startswith("spark:")), end="")
 
 
