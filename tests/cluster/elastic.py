@@ -3,7 +3,7 @@
 random moments, also while they recover and as they come back. Training has to end with the model that nothing would have
 disturbed, each row learned from once in every epoch, nobody left behind. Killed launchers and agents end the job. Then
 the same with a parameter server in every synchrony, and by gossip, whose model has to be as good; and on a ring, whose
-members each have a part of the model, with faults one at a time."""
+members each have some columns of a model, or some layers of a network, with faults one at a time."""
 import json
 import os
 import pathlib
@@ -25,6 +25,7 @@ GOSSIPS = ["pairs", "push-sum", "walk"]
 KINDS = ["killed", "frozen", "killed while they recover", "killed as it comes back"]
 ONE_AT_A_TIME = [kind for kind in KINDS if kind != "killed while they recover"]  # as neighbours on a ring must be
 GOSSIP_EPOCHS = 25  # while others make one
+LAYERS, LAYERS_BATCH = "input = 'data'\nlayers = [%s{dense = 'classes'}]\n" % (11 * "{dense = 8, activation = 'tanh'}, "), 96
 CHANGE = re.compile(r"membership (\d+) → (\d+): (.*); ([0-9.]+) s$")
 
 
@@ -60,8 +61,7 @@ class Elastic:
         self.gaps = {"killed": [], "frozen": []}
         sh("umask 077; head -c 32 /dev/urandom > token")
         self.must([program, "data", "generate", "--kind", "sea", "--rows", ROWS, "-o", "rows.csv"])
-        self.must([program, "train", "rows.csv", "--batch", BATCH, "--epochs", options.epochs, "-o", "calm.model"])
-        self.calm = self.loss("calm.model")
+        self.calm = self.undisturbed(["--batch", BATCH])
 
     def must(self, command):
         done = run(command)
@@ -69,11 +69,16 @@ class Elastic:
             sys.exit(last_line(done.err))
         return done
 
+    def undisturbed(self, flags):
+        """The loss that one worker alone comes to."""
+        self.must([self.program, "train", "rows.csv", "--epochs", self.options.epochs, "-o", "calm.model"] + flags)
+        return self.loss("calm.model")
+
     def loss(self, model):
         return self.must([self.program, "evaluate", "-i", model, "rows.csv", "--json"]).json()["log_loss"]
 
-    def train(self, name, times=1):
-        return ["train", "rows.csv", "--batch", BATCH, "--epochs", times * self.options.epochs, "--threads", 1,
+    def train(self, name, times=1, batch=BATCH):
+        return ["train", "rows.csv", "--batch", batch, "--epochs", times * self.options.epochs, "--threads", 1,
                 "--checkpoint", name + ".ck", "--checkpoint-seconds", 1, "--json", "-o", name + ".model"]
 
     def begin(self, name, command):
@@ -118,7 +123,7 @@ class Elastic:
             return None
         return max(float(m[4]) for m in self.changes()[before:])
 
-    def moments(self, name, command, most_apart=1e-6, times=1, kinds=KINDS):
+    def moments(self, name, command, most_apart=1e-6, times=1, kinds=KINDS, calm=None):
         job = self.begin(name, command)
         injected, stuck = {}, ""
         for number in range(self.options.moments):
@@ -137,20 +142,20 @@ class Elastic:
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
             code, stuck = job.wait(), stuck or "not done after 300 s"
-        reason = stuck or self.judge(name, code, most_apart, ROWS * times * self.options.epochs)
+        reason = stuck or self.judge(name, code, most_apart, ROWS * times * self.options.epochs, calm or self.calm)
         if reason and self.options.show:
             print(self.err.read_text())
         told = ", ".join("%d %s" % (count, what) for what, count in injected.items())
         self.verdicts.check("%s, %d workers: %s" % (name, WORKERS, told), reason)
 
-    def judge(self, name, code, most_apart, wanted):
+    def judge(self, name, code, most_apart, wanted, calm):
         if code != 0:
             return "exit code %d: %s" % (code, last_line(self.err.read_text()))
         text = self.out.read_text()
         rows = json.loads(text[text.index("{"):])["rows"]
         if rows != wanted:
             return "%d rows were learned from, not %d" % (rows, wanted)
-        apart = abs(self.loss(name + ".model") - self.calm)
+        apart = abs(self.loss(name + ".model") - calm)
         if apart > most_apart:
             return "another model: its loss differs by %g" % apart
         return self.left_behind()
@@ -237,6 +242,12 @@ def main():
             name = "ring-copies-every-%d" % every
             elastic.moments(name, launch + elastic.train(name) + ["--strategy", "ring", "--copy-every", every],
                             kinds=ONE_AT_A_TIME)
+        if options.ring_alone or not some:
+            pathlib.Path("layers.toml").write_text(LAYERS)
+            network = ["--model", "layers.toml"]
+            calm = elastic.undisturbed(network + ["--batch", LAYERS_BATCH, "--accumulate", LAYERS_BATCH // 4])
+            elastic.moments("ring-layers", launch + elastic.train("ring-layers", batch=LAYERS_BATCH) + network +
+                            ["--strategy", "ring"], most_apart=0.005 * calm, kinds=ONE_AT_A_TIME, calm=calm)
         elastic.show_gaps()
     elastic.verdicts.end()
 
