@@ -1,7 +1,6 @@
 #include "strategy/whole_state.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace freshet::strategy {
@@ -34,7 +33,7 @@ Result<void> AdoptWhole(const Learner& learner, std::string_view bytes, bool sam
   const Error unfit{Code::kCorrupt, "another worker has a model of another size; do all see the same rows?"};
   const auto take = [&](void* to, std::size_t size) {
     if (bytes.size() < size) return false;
-    std::memcpy(to, bytes.data(), size);
+    bytes.copy(static_cast<char*>(to), size);  // which may be nothing, to nowhere
     bytes.remove_prefix(size);
     return true;
   };

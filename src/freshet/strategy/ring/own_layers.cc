@@ -124,7 +124,7 @@ Result<void> OwnLayers::Decode(std::string_view bytes) {
                       "what another worker held of the network is damaged; do all run the same program?"};
   const auto take = [&](void* to, std::size_t size) {
     if (bytes.size() < size) return false;
-    std::memcpy(to, bytes.data(), size);
+    bytes.copy(static_cast<char*>(to), size);  // which may be nothing, to nowhere
     bytes.remove_prefix(size);
     return true;
   };

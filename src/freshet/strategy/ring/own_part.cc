@@ -1,7 +1,6 @@
 #include "strategy/ring/own_part.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -115,7 +114,7 @@ Result<void> OwnPart::Decode(const Learner& learner, std::string_view bytes) {
   const Error damaged{Code::kCorrupt, "what another worker had of the model is damaged; do all run the same program?"};
   const auto take = [&](void* to, std::size_t size) {
     if (bytes.size() < size) return false;
-    std::memcpy(to, bytes.data(), size);
+    bytes.copy(static_cast<char*>(to), size);  // which may be nothing, to nowhere
     bytes.remove_prefix(size);
     return true;
   };

@@ -294,7 +294,7 @@ std::string Shard::Give(Placement& placement, int shard) const {
 Result<void> Shard::Take(std::string_view given, Placement& placement, int shard) {
   const auto take = [&](void* to, std::size_t bytes) {
     if (given.size() < bytes) return false;
-    std::memcpy(to, given.data(), bytes);
+    given.copy(static_cast<char*>(to), bytes);  // which may be nothing, to nowhere
     given.remove_prefix(bytes);
     return true;
   };
