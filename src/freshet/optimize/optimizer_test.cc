@@ -119,6 +119,36 @@ TEST_P(EveryRule, UpdatesSparseRowsAsTheReferenceDoes) {
   }
 }
 
+// As at the end of a schedule that falls to nothing.
+TEST_P(EveryRule, ARateThatFallsToNothingLeavesWeightsWhereTheyAre) {
+  for (const double l1 : {0.0, 0.01}) {
+    auto options = OptionsOf(GetParam(), 0, 0);
+    options.l1 = GetParam() == "ftrl" ? l1 : 0;
+    base::Random random(3, "falling");
+    Bench bench(options, 20, 1, Layout::kBeside);
+    const auto step = [&](double scale) {
+      const Example e(random, 20, 1);
+      bench.optimizer->SetScale(scale);
+      bench.optimizer->BeginStep();
+      bench.optimizer->UpdateRows(*bench.parameters, 0, e.rows, e.values, e.deltas, Sharing::kAlone);
+    };
+    for (int t = 0; t < 100; ++t) step(1);
+    std::vector<float> before = bench.parameters->Gather(0);
+    EXPECT_GT(*std::max_element(before.begin(), before.end()), 0.01f);
+    for (const double scale : {1e-6, 0.0, 0.0}) {
+      step(scale);
+      const auto after = bench.parameters->Gather(0);
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        ASSERT_TRUE(std::isfinite(after[i])) << i;
+        if (GetParam() == "adaptive") continue;  // a larger value takes its weight down, whatever the rate
+        ASSERT_NEAR(after[i], before[i], 2e-5) << i << " at " << scale;
+      }
+    }
+    step(1);  // and moves on from there
+    ASSERT_NE(bench.parameters->Gather(0), before);
+  }
+}
+
 TEST_P(EveryRule, UpdatesADenseRowAsTheReferenceDoes) {
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(Str("seed ", seed));
