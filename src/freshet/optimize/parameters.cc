@@ -81,7 +81,7 @@ Result<void> Parameters::Grow(std::size_t b, std::uint64_t wanted) {
     return Error{Code::kInvalid, Str("block '", table.block.name, "' cannot have ", wanted, " rows, at most ",
                                      table.block.most_rows, "; hash the features with ", Option("bits"))};
   const std::uint64_t row_bytes = table.stride * sizeof(float);
-  if (!memory_->Commit(table.data, present * row_bytes, wanted * row_bytes))
+  if (row_bytes > 0 && !memory_->Commit(table.data, present * row_bytes, wanted * row_bytes))
     return Error{Code::kInvalid, Str("no memory for block '", table.block.name, "' of ",
                                      HumanBytes(static_cast<double>(wanted * row_bytes)))};
   table.rows.store(wanted, std::memory_order_release);

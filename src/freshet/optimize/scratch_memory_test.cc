@@ -26,6 +26,17 @@ TEST(ScratchMemory, HoldsParametersAsMemoryDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));  // nobody has to clean up
 }
 
+// As of a rule that remembers nothing.
+TEST(ScratchMemory, HoldsNothingOfRowsWithoutNumbers) {
+  const base::ScratchDirectory directory;
+  ScratchMemory memory(directory.path());
+  Parameters nothing = Parameters::Create({{"state", 3, 0, 100}}, memory).value();
+  EXPECT_TRUE(nothing.Grow(0, 50).ok());
+  Parameters behind = Parameters::Create({{"weights", 3, 1, 100}, {"state", 3, 0, 100}}, memory).value();
+  EXPECT_TRUE(behind.Grow(1, 100).ok());
+  EXPECT_EQ(behind.rows(1), 100u);
+}
+
 TEST(ScratchMemory, HasNothingToGiveWhereThereIsNoDirectory) {
   ScratchMemory memory("/nowhere/at/all");
   const auto refused = Parameters::Create({{"weights", 4, 3}}, memory);
