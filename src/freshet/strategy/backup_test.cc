@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "fabric/sim/cluster.h"
+#include "fabric/sim/star_flows.h"
 #include "strategy/worlds_testing.h"
 
 namespace freshet::strategy {
@@ -77,6 +79,37 @@ TEST(Backup, AllMakeTheSameUpdatesOfAllRowsWhoeverIsSlow) {
         if (HasFailure()) return;
       }
   }
+}
+
+TEST(Backup, WhoIsDoneMayLeaveWhileOthersStillNeedOneAnother) {
+  const Task task = MakeTask("linear", 200, 3);
+  StrategyOptions options;
+  options.batch = 36;
+  options.backup = 1;
+  const fabric::sim::Platform platform{.nodes = 3};
+  fabric::sim::StarFlows flows(platform);
+  fabric::sim::Cluster cluster({.platform = platform, .nodes = 3}, flows);
+  cluster.Run([&](fabric::sim::Cluster::Member& member) {
+    const auto connected = member.Connect();
+    fabric::Fabric& fabric = *connected;
+    TestLearner learner(task);
+    fabric::Collectives collectives(fabric);
+    const auto strategy = Strategy::Make(options, learner.World(collectives)).value();
+    const data::Batch piece = task.rows.batch().Slice(0, 36), mine = strategy->Share(piece);
+    std::vector<float> scores(mine.rows * learner.model->scores());
+    ASSERT_TRUE(strategy->Step(piece, mine, scores).ok());
+    ASSERT_TRUE(strategy->EndEpoch().ok());
+    if (fabric.rank() == 2) return;
+    member.clock().Sleep(20ms);  // it has gone
+    constexpr fabric::Tag kTag = 7;
+    int told = 5;
+    const auto transfer = fabric.rank() == 0
+                              ? fabric.StartSend(1, kTag, std::as_bytes(std::span(&told, 1)))
+                              : fabric.StartReceive(0, kTag, std::as_writable_bytes(std::span(&told, 1)));
+    ASSERT_TRUE(transfer.ok()) << transfer.error().text;
+    const auto done = fabric.Wait(transfer.value());
+    EXPECT_TRUE(done.ok()) << done.error().text;
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "strategy/ready_desk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -148,31 +149,36 @@ void ReadyDesk::Fail(const Error& why) {
   changed_->NotifyAll();
 }
 
+// To whoever is next, and not to each: one who is done may leave while others still need one another. Who is lost in a
+// group that goes on would not be missed so, and is waited for beside.
 void ReadyDesk::Listen() {
-  std::vector<Ready> heard(static_cast<std::size_t>(options_.members) - 1);
-  std::vector<fabric::Transfer> transfers;
-  const auto listen = [&](std::size_t i) {
-    return fabric_.StartReceive(static_cast<int>(i) + 1, options_.ready,
-                                std::as_writable_bytes(std::span(&heard[i], 1)));
-  };
-  for (std::size_t i = 0; i < heard.size(); ++i) {
-    const auto transfer = listen(i);
-    if (!transfer.ok()) return Fail(transfer.error());
-    transfers.push_back(transfer.value());
-  }
+  const auto lost = fabric_.StartLoss(fabric::kAnyRank, fabric_.Lost().size());
+  if (!lost.ok()) return Fail(lost.error());
   while (true) {
-    base::Clock::Duration patience = std::chrono::hours(1);
-    if (const auto due = DecideWhatIsDue())
-      patience = std::max<base::Clock::Duration>(*due - clock_.Now(), std::chrono::microseconds(1));
-    const auto which = fabric_.WaitAny(transfers, patience);
-    if (!which.ok() && which.error().code == Code::kTimeout) continue;
-    if (!which.ok()) return Fail(which.error());
-    const std::size_t i = which.value();
-    if (const auto arrived = fabric_.Wait(transfers[i]); !arrived.ok()) return Fail(arrived.error());
-    Hear(static_cast<int>(i) + 1, heard[i]);
-    const auto next = listen(i);
+    const auto next = fabric_.StartBorrow(fabric::kAnyRank, options_.ready);
     if (!next.ok()) return Fail(next.error());
-    transfers[i] = next.value();
+    const std::array transfers = {next.value(), lost.value()};
+    for (std::optional<std::size_t> which; !which;) {
+      base::Clock::Duration patience = std::chrono::hours(1);
+      if (const auto due = DecideWhatIsDue())
+        patience = std::max<base::Clock::Duration>(*due - clock_.Now(), std::chrono::microseconds(1));
+      const auto done = fabric_.WaitAny(transfers, patience);
+      if (done.ok())
+        which = done.value();
+      else if (done.error().code != Code::kTimeout)
+        return Fail(done.error());
+      if (which && *which > 0) return Fail(fabric_.Lost().back().why);
+    }
+    const auto arrived = fabric_.Wait(next.value());
+    if (!arrived.ok()) return Fail(arrived.error());
+    Ready ready;
+    const auto [from, bytes, view] = arrived.value();
+    if (bytes != sizeof ready || from >= options_.members)
+      return Fail(
+          {Code::kCorrupt, Str("rank ", from, " said ", bytes, " bytes to be ready; do all run the same program?")});
+    std::memcpy(&ready, view.data(), sizeof ready);
+    fabric_.Release(next.value());
+    Hear(from, ready);
   }
 }
 
