@@ -122,6 +122,10 @@ Result<void> Check(const Scenario& scenario) {
     return Error{Code::kInvalid,
                  Str(Option("strategy"), " groups with ", Option("synchrony"), " ", scenario.strategy.synchrony,
                      ", through a server, is not simulated by costs alone; use freshet compare")};
+  // What the others do for one who is late depends on gradients, which costs do not have.
+  if (scenario.strategy.backup > 0)
+    return Error{Code::kInvalid,
+                 Str(Option("backup"), " is not simulated by costs alone; use freshet compare (allreduce+1, bsp+1)")};
   constexpr int kMostWorkers = 1'000'000;
   if (scenario.workers_per_node < 1 || scenario.workers_per_node > kMostWorkers / scenario.nodes)
     return Error{Code::kInvalid, Str(scenario.workers_per_node, " workers on each of ", scenario.nodes,

@@ -177,6 +177,9 @@ TEST(Simulation, RefusesWhatCannotBe) {
   wrong.strategy.batch = 3;
   EXPECT_EQ(refusal(wrong), "batch 3 of 4 workers: expected a row or more for each");
   wrong = scenario;
+  wrong.strategy.backup = 1;
+  EXPECT_NE(refusal(wrong).find("is not simulated by costs alone"), std::string::npos);
+  wrong = scenario;
   wrong.platform.link_gbit = 0;
   EXPECT_NE(refusal(wrong).find("platform test: "), std::string::npos);
 }
