@@ -61,8 +61,7 @@ std::string TerminalChart(const std::vector<Line>& lines, const std::string& x_n
 }
 
 void Curve::Add(double rows, double total_loss, double total_weight) {
-  if (rows <= last_rows_ || total_weight == 0) return;
-  if (total_weight <= last_weight_) last_loss_ = last_weight_ = 0;  // a new epoch counts from zero
+  if (rows <= last_rows_ || total_weight <= last_weight_) return;
   if (rows - last_rows_ < least_rows_) return;
   stretches_.push_back({rows, total_loss - last_loss_, total_weight - last_weight_});
   last_rows_ = rows;

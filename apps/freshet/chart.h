@@ -28,7 +28,7 @@ std::string SvgChart(const std::string& title, const std::vector<Line>& lines, c
 // Means of a stream of losses over stretches of rows, thinned so that there are never more than 256 points.
 class Curve {
  public:
-  // Totals so far; may start over (a new epoch).
+  // Totals so far, of all epochs.
   void Add(double rows, double total_loss, double total_weight);
   std::vector<Point> points() const;
 

@@ -23,8 +23,19 @@ void WriteError(const std::string& text) { (void)!write(2, text.data(), text.siz
 
 ProgressView::ProgressView(bool quiet, base::Clock& clock) : quiet_(quiet), terminal_(ErrorsAreSeen()), clock_(clock) {}
 
+void ProgressView::Totals::Take(const train::Progress& progress) {
+  if (progress.epoch != epoch) {
+    loss_before = loss;
+    weight_before = weight;
+  }
+  epoch = progress.epoch;
+  loss = loss_before + progress.total_loss;
+  weight = weight_before + progress.weight;
+}
+
 void ProgressView::Show(const train::Progress& progress) {
-  curve_.Add(static_cast<double>(progress.rows), progress.total_loss, progress.weight);
+  totals_.Take(progress);
+  curve_.Add(static_cast<double>(progress.rows), totals_.loss, totals_.weight);
   if (quiet_) return;
   if (terminal_) {
     const double now = base::Seconds(clock_.Now());
@@ -55,11 +66,10 @@ void ProgressView::DrawBar(const train::Progress& progress) {
 void ProgressView::WriteLine(const train::Progress& progress) {
   if (!header_written_) WriteError(" average      since         rows    epoch\n    loss       last\n");
   header_written_ = true;
-  if (progress.weight < weight_at_line_) loss_at_line_ = weight_at_line_ = 0;
-  const double weight = progress.weight - weight_at_line_;
-  const double since = weight > 0 ? (progress.total_loss - loss_at_line_) / weight : progress.mean_loss;
-  loss_at_line_ = progress.total_loss;
-  weight_at_line_ = progress.weight;
+  const double weight = totals_.weight - weight_at_line_;
+  const double since = weight > 0 ? (totals_.loss - loss_at_line_) / weight : progress.mean_loss;
+  loss_at_line_ = totals_.loss;
+  weight_at_line_ = totals_.weight;
   WriteError(Str(Column(Fixed(progress.mean_loss, 4), 8), Column(Fixed(since, 4), 8),
                  Column(Grouped(progress.rows), 10), Column(Str(progress.epoch + 1, "/", progress.epochs), 6), "\n"));
 }

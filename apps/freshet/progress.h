@@ -27,6 +27,13 @@ class ProgressView {
   const bool quiet_, terminal_;
   base::Clock& clock_;
   Curve curve_;
+  // Loss and weight of all rows so far, those of this epoch, of which progress tells, among them.
+  struct Totals {
+    int epoch = 0;
+    double loss = 0, weight = 0, loss_before = 0, weight_before = 0;
+    void Take(const train::Progress& progress);
+  };
+  Totals totals_;
   std::uint64_t next_rows_ = 1000;
   double next_draw_ = 0;
   double loss_at_line_ = 0, weight_at_line_ = 0;
