@@ -69,6 +69,9 @@ Result<std::unique_ptr<ElasticSeat>> ElasticSeat::Open(const PlaceFlags& flags, 
     return Error{Code::kInvalid, "--elastic goes with --fabric tcp: MPI ends with its first loss"};
   if (place.size > bounds.most)
     return Error{Code::kInvalid, Str("--elastic: ", place.size, " workers, at most ", bounds.most)};
+  if (!Comes() && place.size < bounds.least)
+    return Error{Code::kInvalid, Str("--elastic: ", place.size, " workers, at least ", bounds.least,
+                                     "; start as many, or give a lower MIN")};
   fabric::TcpOptions options = TRY(flags.Tcp(place, door));
   options.stop = nullptr;
   options.connect_timeout = std::chrono::seconds(3);

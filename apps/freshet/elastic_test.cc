@@ -351,6 +351,9 @@ TEST_F(ElasticTest, RefusesWhatItCannotKeep) {
   EXPECT_NE(refused.err.find("--batch 16 has no row for some of the 20 workers that may come (--elastic)"),
             std::string::npos)
       << refused.err;
+  const Finished few = Run(Train({"-n", "2", "--elastic", "3:4"}, {}));
+  EXPECT_EQ(few.code, 2);
+  EXPECT_NE(few.err.find("--elastic: 2 workers, at least 3"), std::string::npos) << few.err;
   for (const char* const bounds : {"3:2", "x", "2", "0:4", "2:"})
     EXPECT_EQ(Run(Train({"-n", "2", "--elastic", bounds}, {})).code, 2) << bounds;
 }
