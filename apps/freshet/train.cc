@@ -134,7 +134,8 @@ Result<void> Show(Door& door, const TrainFlags& flags, const Done& done, const C
   std::string out = Str("trained      ", kind, ", ", model.loss().name(), " loss, ", Grouped(parameters.size()),
                         " parameters, ", HowLearned(outcome.job.learning), "\n");
   out += Str("progressive  ", ToText(report.progressive, model), "\n");
-  if (report.epochs > 1) out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
+  if (report.epochs > 1 && report.last_epoch.rows() > 0)
+    out += Str("last epoch   ", ToText(report.last_epoch, model), "\n");
   if (outcome.descent) out += DescentText(*outcome.descent);
   if (report.held_out)
     out += Str("held out     ", ToText(*report.held_out, model),
