@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/str.h"
 #include "strategy/slices.h"
@@ -52,6 +54,8 @@ class Planner {
     });
   }
   std::vector<Candidate>& tried() { return tried_; }
+  // The first that cannot be, as a ring of more members than a network has layers; the others are tried all the same.
+  const std::optional<Error>& refused() const { return refused_; }
 
  private:
   bool CanSlice(int workers, std::uint64_t batch) const {
@@ -59,7 +63,12 @@ class Planner {
   }
   Result<void> Try(const Scenario& scenario) {
     if (go_on_) TRY(go_on_());
-    tried_.push_back({scenario, TRY(Simulate(scenario, model_, costs_, flows_))});
+    auto outcome = Simulate(scenario, model_, costs_, flows_);
+    if (!outcome.ok() && outcome.error().code != Code::kInvalid) return outcome.error();
+    if (outcome.ok())
+      tried_.push_back({scenario, std::move(outcome).value()});
+    else if (!refused_)
+      refused_ = outcome.error();
     return {};
   }
 
@@ -69,6 +78,7 @@ class Planner {
   fabric::sim::Flows& flows_;
   const std::function<Result<void>()>& go_on_;
   std::vector<Candidate> tried_;
+  std::optional<Error> refused_;
 };
 
 }  // namespace
@@ -106,6 +116,7 @@ Result<std::vector<Candidate>> Plan(const Scenario& base, const Choices& choices
                                     const std::function<Result<void>()>& go_on) {
   Planner planner(choices, model, costs, flows, go_on);
   TRY(planner.TryFirst(base));
+  if (planner.tried().empty() && planner.refused()) return *planner.refused();
   if (planner.tried().empty())
     return Error{Code::kInvalid, Str("batch ", base.strategy.batch, " on ", base.nodes,
                                      " nodes: there is not a row for each worker, however they are placed",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fabric/sim/star_flows.h"
 #include "simulate/subject.h"
 
@@ -78,6 +80,18 @@ TEST(Plan, CutsWideLayersWhereLessTravels) {
   EXPECT_EQ(best("cifar-quick", Star(4, 400, 2000)), "allreduce");
   choices.strategies = {"slices"};
   EXPECT_EQ(best("lenet5", Star(4, 1, 50)), "slices");
+}
+
+TEST(Plan, LeavesOutWhatCannotBe) {
+  Choices choices;
+  choices.strategies = {"ring", "allreduce"};
+  choices.topologies = {fabric::Algorithm::kRing};
+  choices.workers_per_node = {1, 2};  // of which eight in all cannot cut seven layers
+  const auto plan = Planned(Star(4, 1, 50), choices, Search::kStaged, "lenet5");
+  const auto rings = [](const Candidate& each) { return each.scenario.strategy.kind == "ring"; };
+  EXPECT_GT(std::count_if(plan.begin(), plan.end(), rings), 0);
+  for (const Candidate& each : plan) EXPECT_TRUE(!rings(each) || each.scenario.workers_per_node == 1);
+  EXPECT_LT(std::count_if(plan.begin(), plan.end(), rings), std::ssize(plan));
 }
 
 TEST(Plan, RefusesWhatCannotBePlaced) {
