@@ -358,7 +358,6 @@ TEST(Columns, RefuseWhatDoesNotGoWithThem) {
   const Task linear = MakeColumnTask("linear_logistic", 40, 1);
   EXPECT_EQ(refused(linear, [](StrategyOptions&) {}), "");
   EXPECT_NE(refused(linear, [](StrategyOptions& o) { o.codec = "int8"; }).find("codec int8"), std::string::npos);
-  EXPECT_NE(refused(linear, [](StrategyOptions& o) { o.whole = false; }).find("split"), std::string::npos);
   EXPECT_EQ(refused(linear, [](StrategyOptions& o) { o.accumulate = 2; }),
             "accumulate 2 is for networks: a step of this model takes a few numbers for each of its rows on a ring; "
             "leave it out");
