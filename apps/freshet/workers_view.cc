@@ -77,15 +77,17 @@ std::string Ring(const std::vector<WorkerLine>& workers) {
     return std::any_of(workers.begin(), workers.end(),
                        [&](const WorkerLine& worker) { return worker.times.*bytes > 0; });
   };
-  const bool moved = any(&StepTimes::bytes_moved), copied = any(&StepTimes::bytes_copied);
-  std::string out = Str("ring      idle    to the next    to the one before", moved ? "    weights moved" : "",
-                        copied ? "      copies" : "", "\n");
+  const bool handed = any(&StepTimes::bytes_handed), moved = any(&StepTimes::bytes_moved),
+             copied = any(&StepTimes::bytes_copied);
+  std::string out = Str("ring      idle    to the next    to the one before", handed ? "    rows handed on" : "",
+                        moved ? "    weights moved" : "", copied ? "      copies" : "", "\n");
   for (const WorkerLine& worker : workers) {
     const StepTimes& times = worker.times;
     const double idle = times.total() > 0 ? 100 * times.wait / times.total() : 0;
     out += Str(Right(Str(worker.rank), 6), Right(Str(Fixed(idle, 1), " %"), 8),
                Right(HumanBytes(static_cast<double>(times.bytes_next)), 15),
                Right(HumanBytes(static_cast<double>(times.bytes_back)), 21),
+               handed ? Right(HumanBytes(static_cast<double>(times.bytes_handed)), 18) : "",
                moved ? Right(HumanBytes(static_cast<double>(times.bytes_moved)), 17) : "",
                copied ? Right(HumanBytes(static_cast<double>(times.bytes_copied)), 12) : "", "\n");
   }
@@ -257,6 +259,7 @@ nlohmann::ordered_json ToJson(const WorkerLine& worker) {
   if (t.bytes_next + t.bytes_back + t.bytes_moved > 0) {
     json["bytes_next"] = t.bytes_next;
     json["bytes_back"] = t.bytes_back;
+    json["bytes_handed"] = t.bytes_handed;
     json["bytes_moved"] = t.bytes_moved;
     json["bytes_copied"] = t.bytes_copied;
     json["idle"] = t.total() > 0 ? t.wait / t.total() : 0.0;

@@ -76,6 +76,17 @@ TEST(WorkersView, SharesOfAStepAddUpToAllOfIt) {
   EXPECT_NE(ToText(workers, false).find(" %, apply "), std::string::npos);
 }
 
+TEST(WorkersView, RowsThatWereHandedOnRoundARingAreShownApart) {
+  std::vector<WorkerLine> workers(2);
+  for (WorkerLine& worker : workers) worker.times.bytes_next = 1000;
+  EXPECT_EQ(ToText(workers, false).find("rows handed on"), std::string::npos);
+  workers[1].times.bytes_handed = 2'000'000;
+  const std::string text = ToText(workers, false);
+  EXPECT_NE(text.find("to the one before    rows handed on"), std::string::npos) << text;
+  EXPECT_NE(text.find("2.0 MB"), std::string::npos) << text;
+  EXPECT_EQ(ToJson(workers[1]).at("bytes_handed"), 2'000'000);
+}
+
 TEST(WorkersView, WhatWasSavedCountsWhatWentThroughSharedMemoryToo) {
   std::vector<WorkerLine> workers(1);
   StepTimes& times = workers[0].times;

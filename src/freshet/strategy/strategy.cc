@@ -57,7 +57,8 @@ void StepTimes::Add(const StepTimes& other) {
     this->*part += other.*part;
   for (std::uint64_t StepTimes::*part :
        {&StepTimes::steps, &StepTimes::rows, &StepTimes::bytes_sent, &StepTimes::bytes_shared, &StepTimes::bytes_dense,
-        &StepTimes::bytes_next, &StepTimes::bytes_back, &StepTimes::bytes_moved, &StepTimes::bytes_copied})
+        &StepTimes::bytes_next, &StepTimes::bytes_back, &StepTimes::bytes_moved, &StepTimes::bytes_handed,
+        &StepTimes::bytes_copied})
     this->*part += other.*part;
   for (std::size_t i = 0; i < stale.size(); ++i) stale[i] += other.stale[i];
   if (other.apart > 0) apart = other.apart;  // they met later

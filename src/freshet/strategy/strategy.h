@@ -91,6 +91,8 @@ struct StepTimes {
   // ring: of weights, with what the optimizer remembers of them, that were handed to a neighbour: layers that move to
   // balance, items that walk
   std::uint64_t bytes_moved = 0;
+  std::uint64_t bytes_handed =
+      0;  // ring: of rows, its own and others', to the next member, for what that and others need
   std::uint64_t bytes_copied = 0;  // ring: of parts of the model, to the member that has a copy
   double apart = 0;  // gossip: from the mean of all to this worker's parameters, in lengths of that, when all last met
 

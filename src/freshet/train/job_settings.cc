@@ -50,6 +50,9 @@ Result<void> CheckElastic(const Job& job) {
     if (together.strategy.large)
       return refuse("large-model",
                     Str("and ", Option("strategy"), " ring: what is lost is brought together in memory"));
+    if (!together.Whole())
+      return refuse("split", Str(together.split, ", and ", Option("strategy"),
+                                 " ring: nobody else has the rows of who is lost; use ", Option("split"), " rows"));
     if (job.learning.model == "factorization")
       return refuse("strategy", "ring of ratings, past which items walk; use allreduce");
   }
@@ -162,11 +165,14 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
       return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
   }
   if (together.Whole()) return {};
-  if (together.strategy.kind == "ring" || together.strategy.kind == "modules")
-    return Error{
-        Code::kInvalid,
-        Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ", together.split,
-            ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
+  // Of columns rows are handed on; what is left open may turn out not to be of columns (strategy/ring/ring.cc).
+  const std::string& model = job.learning.model;
+  const bool columns = model == "auto" || model == "linear" || model == "fm" || model == "kmeans";
+  if ((together.strategy.kind == "ring" && !columns) || together.strategy.kind == "modules")
+    return Error{Code::kInvalid,
+                 Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ",
+                     together.split, " and ", Option("model"), " ", model,
+                     ": a row passes all workers, who must all have it; use ", Option("split"), " rows")};
   if (together.strategy.kind == "slices" || together.strategy.kind == "hybrid")
     return Error{
         Code::kInvalid,

@@ -265,6 +265,58 @@ TEST_F(JobTest, OnARingOfColumnsAllHaveTheModelOfOneWorker) {
   }
 }
 
+// Updates are of the same rows as by all-reduce, where each reads a part, too.
+TEST_F(JobTest, OnARingOfColumnsEachMayReadAPartAndHandOnWhatOthersNeed) {
+  base::Random random(4, "rows");
+  std::string text;
+  for (int row = 0; row < 1001; ++row) {
+    text += row % 2 == 0 ? "+1" : "-1";
+    for (std::uint32_t j = 0; j < 5; ++j) text += Str(" ", 1 + 50 * j + random.Below(row % 2 == 0 ? 50 : 30), ":1");
+    text += "\n";
+  }
+  const std::string sparse = world_.Write("rows.svm", text);
+  for (const std::string kind : {"linear", "table", "fm", "kmeans"}) {
+    SCOPED_TRACE(kind);
+    Job job = job_;
+    job.learning.model = kind == "table" ? "linear" : kind;
+    if (kind == "linear" || kind == "fm") job.input.paths = {sparse};
+    if (kind == "fm") {
+      job.learning.optimizer = "sgd";
+      job.learning.rate = 0.01;
+    }
+    job.batch = 24;
+    job.epochs = 2;
+    job.holdout = 0.2;
+    job.shuffle = kind == "table";
+    job.together.split = "bytes";
+    Job summed = job;
+    summed.together.strategy.kind = "allreduce";
+    summed.together.workers = 3;
+    job.together.strategy.kind = "ring";
+    Job inside = job;
+    inside.together.workers = 3;
+    const Outcome threads = MustRun(inside);
+    const Report& got = threads.report;
+    std::uint64_t rows = 0;
+    ASSERT_EQ(threads.workers.size(), 3u);
+    for (const WorkerReport& worker : threads.workers) {
+      EXPECT_GT(worker.times.bytes_next, 0u);
+      EXPECT_GT(worker.times.bytes_handed, 0u);
+      EXPECT_EQ(worker.times.bytes_back, 0u);
+      rows += worker.times.rows;
+    }
+    EXPECT_EQ(rows, got.rows);
+    const std::string model = Saved(threads, "inside.model");
+    for (const Outcome& outcome : MustRunAsProcesses(3, job)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+    if (kind == "kmeans") continue;  // all-reduce places centroids by rows of which some are not its own yet
+    const Report want = MustRun(summed).report;
+    EXPECT_EQ(got.rows, want.rows);
+    EXPECT_EQ(got.progressive.rows(), want.progressive.rows());
+    EXPECT_NEAR(got.progressive.loss(), want.progressive.loss(), 1e-6 * want.progressive.loss());
+    EXPECT_NEAR(got.held_out->loss(), want.held_out->loss(), 1e-5 * want.held_out->loss());
+  }
+}
+
 TEST_F(JobTest, OnARingOfItemsAllHaveTheModelOfOneWorkerAndTellWhatWeightsTheySent) {
   base::StringFile file;
   ASSERT_TRUE(data::Generate({.kind = "ratings", .rows = 1500, .users = 100, .items = 60}, file).ok());
@@ -384,7 +436,18 @@ TEST_F(JobTest, ARingOfColumnsRefusesWhatItCannotDo) {
   refused("pipeline flush is for networks", [](Job& job) { job.together.strategy.pipeline = "flush"; });
   refused("accumulate 2 is for networks", [](Job& job) { job.together.strategy.accumulate = 2; });
   refused("strategy ring does not go with codec fp16", [](Job& job) { job.together.strategy.codec = "fp16"; });
-  refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused(
+      "elastic does not go with split: bytes, and strategy ring: nobody else has the rows of who is lost; use split "
+      "rows",
+      [](Job& job) {
+        job.together.workers = 0;
+        job.together.elastic = "2:3";
+        job.together.split = "bytes";
+      });
+  refused("part and split bytes both say which part a worker reads", [](Job& job) {
+    job.together.split = "bytes";
+    job.input.part = "1/3";
+  });
   refused("batch 2 has no row for some of 3 workers", [](Job& job) { job.batch = 2; });
 }
 
@@ -409,7 +472,10 @@ TEST_F(JobTest, ARingRefusesWhatItCannotDo) {
   refused("use micro 4", [](Job& job) { job.together.strategy.accumulate = 4; });
   refused("strategy ring does not go with codec topk", [](Job& job) { job.together.strategy.codec = "topk"; });
   refused("strategy ring does not go with layer-factors", [](Job& job) { job.together.strategy.factors = true; });
-  refused("strategy ring does not go with split bytes", [](Job& job) { job.together.split = "bytes"; });
+  refused(
+      "strategy ring does not go with split bytes and model mlp: a row passes all workers, who must all have it; use "
+      "split rows",
+      [](Job& job) { job.together.split = "bytes"; });
   refused("exact is for strategy allreduce", [](Job& job) { job.together.strategy.exact = true; });
 }
 

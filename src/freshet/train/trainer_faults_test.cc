@@ -32,7 +32,9 @@ class TrainingUnderFaults : public testing::TestWithParam<std::string> {
 
   TrainingUnderFaults() {
     plan_ = PlanForWorlds(bench_);
-    plan_.strategy.kind = GetParam();
+    const bool parts = GetParam() == "ring_of_parts";  // whose members each read a part of the rows
+    plan_.strategy.kind = parts ? "ring" : GetParam();
+    plan_.strategy.whole = !parts;
     plan_.strategy.every = 3;
     plan_.strategy.group = 2;
   }
@@ -179,7 +181,8 @@ TEST_P(TrainingUnderFaults, AWorkerThatIsStartedAgainGoesOnWithTheOthers) {
   EXPECT_GT(went_on, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults, testing::Values("allreduce", "average", "groups", "ring"),
+INSTANTIATE_TEST_SUITE_P(Trainer, TrainingUnderFaults,
+                         testing::Values("allreduce", "average", "groups", "ring", "ring_of_parts"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

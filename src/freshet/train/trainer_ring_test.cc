@@ -110,6 +110,45 @@ TEST_F(TrainerRingTest, AnotherNumberGoesOnWithTheSameModel) {
   ExpectNear(Together(5, plan)[0], whole);
 }
 
+// Of columns, where each member reads a part of the rows, of which the last ends sooner than the others.
+TEST_F(TrainerRingTest, OfPartsOfTheRowsItMakesTheModelOfAllReduceAndGoesOnAfterAnyUpdate) {
+  for (const std::string rule : {"adaptive", "ftrl"}) {
+    Plan plan = Sea();
+    plan.model = {};
+    plan.optimizer.kind = rule;
+    plan.optimizer.schedule = {"linear", 0.1};
+    plan.train.accumulate = 1;
+    plan.strategy.micro = 0;
+    plan.strategy.whole = false;
+    plan.strategy.kind = "allreduce";
+    Forget();
+    const BenchOutcome summed = Together(3, plan)[0];
+    plan.strategy.kind = "ring";
+    Forget();
+    const auto whole = Together(3, plan);
+    ExpectNear(whole[0], summed);
+    for (const BenchOutcome& outcome : whole) EXPECT_EQ(outcome.weights, whole[0].weights);
+    for (int i = 1; i <= 5; ++i) {
+      SCOPED_TRACE(Str(rule, " stopped at ", whole[0].told * i / 6, " of ", whole[0].told));
+      Forget();
+      plan.stop_at = std::max(whole[0].told * i / 6, 1);
+      for (const BenchOutcome& stopped : Together(3, plan)) {
+        ASSERT_FALSE(stopped.ok());
+        ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+      }
+      plan.stop_at = 0;
+      if (i == 3) {
+        const BenchOutcome other = Together(2, plan)[0];
+        ASSERT_FALSE(other.ok());
+        EXPECT_NE(other.error->text.find("written by 3 workers, now 2"), std::string::npos) << other.error->text;
+      }
+      const auto resumed = Together(3, plan);
+      ExpectSame(resumed[0], whole[0]);
+      for (const BenchOutcome& outcome : resumed) EXPECT_EQ(outcome.weights, whole[0].weights);
+    }
+  }
+}
+
 // Each finds out by itself; who is later may learn it from who gave up.
 TEST_F(TrainerRingTest, AllStopForALossThatIsNoNumberAndSayWhy) {
   Plan plan = Sea();

@@ -1,5 +1,8 @@
 #include "strategy/ring/columns.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -19,18 +22,56 @@ Columns::Columns(const StrategyOptions& options, const World& world, OwnPart own
       world_(world),
       model_(*world.model.partials()),
       own_(std::move(own)),
-      laps_(world.collectives) {
+      laps_(world.collectives),
+      handed_(world.collectives, world.model) {
   workspace_.threads = options.threads;
 }
 
+std::size_t Columns::piece() const {
+  return options_.whole ? options_.batch : std::max<std::size_t>(options_.batch / static_cast<std::size_t>(size()), 1);
+}
+
 data::Batch Columns::Share(const data::Batch& piece) const {
+  if (!options_.whole) return piece;
   return piece.Slice(fabric::ChunkBegin(piece.rows, rank(), size()),
                      fabric::ChunkBegin(piece.rows, rank() + 1, size()));
 }
 
 void Columns::SetProgress(double progress) {
+  progress_ = progress;
   world_.optimizer.SetProgress(progress);
   own_.optimizer().SetProgress(progress);
+}
+
+Result<Columns::Rows> Columns::TakeOwn(const data::Batch& piece, std::size_t mine) {
+  TRY(own_.Take());
+  const data::Batch rows = own_.Of(show_ ? show_(piece) : piece);
+  const std::size_t first = score_from_.value_or(fabric::ChunkBegin(rows.rows, rank(), size()));
+  return Rows{rows, first, first + mine};
+}
+
+Result<Columns::Rows> Columns::Hand(const data::Batch& mine) {
+  const auto begun = world_.clock.Now();
+  const HandedRows::Met met = TRY(handed_.Meet({world_.optimizer.step(), progress_, asked_}, mine));
+  AddSpan("hand", begun, world_.clock.Now());
+  times_.wait += base::Seconds(handed_.waited());
+  times_.exchange += base::Seconds(handed_.exchanged());
+  agreed_ = met.agreed;
+  dry_ = met.rows.rows == 0;
+  world_.optimizer.SetProgress(met.progress);
+  own_.optimizer().SetProgress(met.progress);
+  TRY(MakeRoom(met.features));
+  TRY(own_.Take());
+  return Rows{own_.OfHanded(met.rows), met.first, met.first + mine.rows};
+}
+
+// Others may have met features that this member has not: gives them their place.
+Result<void> Columns::MakeRoom(std::uint64_t features) {
+  std::vector<std::uint64_t> rows(world_.parameters.blocks(), 0);
+  for (std::size_t b = 0; b < rows.size(); ++b)
+    if (model_.cut(b) == model::Partials::Cut::kFeatures) rows[b] = features;
+  TRY(world_.model.MakeRoom(world_.parameters, rows));
+  return world_.optimizer.Follow(world_.parameters);
 }
 
 Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data::Batch& mine,
@@ -40,24 +81,30 @@ Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = world_.optimizer.step()});
   TRY(At("step.begin"));
   const auto begun = world_.clock.Now();
-  TRY(own_.Take());
+  const auto given = options_.whole ? TakeOwn(piece, mine.rows) : Hand(mine);
+  TRY(given);
+  const auto& [rows, first, last] = given.value();
+  if (!options_.whole && (agreed_.stop || dry_)) {
+    TRY(At("step.agreed"));
+    return agreed_.stop ? std::optional<double>() : 0.0;
+  }
   optimize::Parameters& parameters = own_.parameters();
-  const data::Batch rows = own_.Of(show_ ? show_(piece) : piece);
   if (world_.model.observes(parameters, own_.optimizer()) == model::Model::Observes::kSizes)
     world_.model.Observe(parameters, rows, own_.optimizer());
   const auto ready = world_.clock.Now();
-  agreed_ = TRY(Meet(rows));
-  const auto met = world_.clock.Now();
+  const PartialLaps::Wishes met = TRY(Meet(rows));
+  if (options_.whole) agreed_ = met;
+  const auto exchanged = world_.clock.Now();
   times_.bytes_sent += fabric.bytes_sent() - sent;
   times_.bytes_shared += fabric.bytes_shared() - shared;
   times_.bytes_dense = times_.bytes_sent + times_.bytes_shared;
   times_.bytes_next += laps_.numbers_sent() * sizeof(float);
+  times_.bytes_handed += handed_.bytes_sent();
   TRY(At("step.agreed"));
   TRY(At("step.exchanged"));
   if (agreed_.stop) return std::optional<double>();
 
-  const std::size_t first = score_from_.value_or(fabric::ChunkBegin(rows.rows, rank(), size()));
-  const double loss = model_.Close(parameters, rows, workspace_, partials_, first, first + mine.rows, scores);
+  const double loss = model_.Close(parameters, rows, workspace_, partials_, first, last, scores);
   own_.gradient().Clear();
   model_.AddGradient(parameters, rows, workspace_, partials_, own_.gradient());
   TRY(At("step.computed"));
@@ -68,10 +115,11 @@ Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data
   world_.optimizer.SetStep(own_.optimizer().step());
   newer_ = true;
   const auto applied = world_.clock.Now();
-  times_.compute += base::Seconds(computed - begun - laps_.waited() - laps_.exchanged());
+  times_.compute +=
+      base::Seconds(computed - begun - laps_.waited() - laps_.exchanged() - handed_.waited() - handed_.exchanged());
   times_.apply += base::Seconds(applied - computed);
-  AddSpan("exchange", ready, met);  // and what is computed on the way
-  AddSpan("compute", met, computed);
+  AddSpan("exchange", ready, exchanged);  // and what is computed on the way
+  AddSpan("compute", exchanged, computed);
   AddSpan("apply", computed, applied);
   ++times_.steps;
   times_.rows += mine.rows;
@@ -84,7 +132,8 @@ Result<PartialLaps::Wishes> Columns::Meet(const data::Batch& rows) {
     if (begins) model_.Begin(partials);
     model_.Merge(own_.parameters(), rows.Slice(first, last), workspace_, partials);
   };
-  const PartialLaps::Step step{world_.optimizer.step(), rows.rows, model_.width(), asked_};
+  const PartialLaps::Wishes wishes = options_.whole ? asked_ : PartialLaps::Wishes();  // else agreed on before
+  const PartialLaps::Step step{world_.optimizer.step(), rows.rows, model_.width(), wishes};
   const auto agreed = TRY(laps_.Meet(step, merge, partials_));
   times_.wait += base::Seconds(laps_.waited());
   times_.exchange += base::Seconds(laps_.exchanged());
@@ -98,6 +147,7 @@ void Columns::AddSpan(const char* name, base::Clock::Duration begin, base::Clock
 
 Result<void> Columns::Settle() {
   if (!std::exchange(newer_, false)) return {};
+  if (!options_.whole) TRY(AgreeOnFeatures());
   TRY(own_.Take());  // features that were met and not learned from
   for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
     for (const bool state : {false, true})
@@ -110,6 +160,27 @@ Result<void> Columns::Settle() {
       }
   own_.Forget();
   return {};
+}
+
+// Each has met its own, further than the rows that all have learned from.
+Result<void> Columns::AgreeOnFeatures() {
+  std::uint64_t features = 0;
+  for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
+    if (model_.cut(b) == model::Partials::Cut::kFeatures) features = world_.parameters.rows(b);
+  auto mine = std::bit_cast<std::array<float, 2>>(features);
+  TRY(laps_.Tell(mine, [&](int member, std::span<const float> given) -> Result<void> {
+    if (given.size() != mine.size())
+      return Error{Code::kCorrupt, Str("how many features rank ", member, " has met came damaged")};
+    features = std::max(features, std::bit_cast<std::uint64_t>(std::array{given[0], given[1]}));
+    return {};
+  }));
+  return MakeRoom(features);
+}
+
+Result<bool> Columns::StepDry() {
+  const data::Batch nothing;
+  TRY(Step(nothing, nothing, {}));
+  return dry_;
 }
 
 Result<void> Columns::Put(std::string_view part) {

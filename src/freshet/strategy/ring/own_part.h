@@ -44,6 +44,8 @@ class OwnPart {
 
   // The rows with what belongs to these parameters alone. Valid until the next call, as long as `rows` is.
   data::Batch Of(const data::Batch& rows);
+  // The same of rows that have nothing else any more (HandedRows), but for the numbers of sparse entries.
+  data::Batch OfHanded(const data::Batch& rows) { return spread_.by_features() ? FeaturesOf(rows) : rows; }
 
  private:
   // The floats of a piece, of those that a member has.

@@ -35,15 +35,10 @@ void PartialLaps::Cut(const Step& step) {
   }
 }
 
-float PartialLaps::Elapsed() const {
-  return static_cast<float>(base::Seconds(collectives_.fabric().clock().Now() - *ended_));
-}
-
 Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& merge, std::span<float> numbers) {
   fabric::Fabric& fabric = collectives_.fabric();
   const int n = fabric.size(), me = fabric.rank(), right = (me + 1) % n, left = (me + n - 1) % n;
-  if (!ended_) ended_ = fabric.clock().Now();
-  waited_ = exchanged_ = {};
+  clock_.Begin();
   numbers_sent_ = 0;
   Cut(step);
   Part& own = part(me);
@@ -67,7 +62,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
     for (int hop = 0; hop < n - 1; ++hop) TRY(listen(hop));
     for (int hop = 0; hop < hops; ++hop) {
       Part& leaving = part(me - hop);
-      leaving.head.sent = Elapsed();
+      leaving.head.sent = clock_.sent();
       numbers_sent_ += Numbers(leaving).size();
       std::memcpy(leaving.letter.data(), &leaving.head, sizeof leaving.head);
       sent[at(hop)] = TRY(transfers.Send(right, std::as_bytes(std::span(leaving.letter))));
@@ -80,7 +75,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
       const auto begun = fabric.clock().Now();
       TRY(transfers.Wait(coming[at(hop)]));
       std::memcpy(&come.head, come.letter.data(), sizeof come.head);
-      CountWait(begun, come.head.sent);
+      clock_.Came(begun, come.head.sent);
       TRY(Expect(step, come));
       if (hop >= n - 1) continue;
       come.head.stop |= step.mine.stop;
@@ -88,10 +83,9 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
       come.head.admit |= step.mine.admit;
       merge(come.first, come.last, Numbers(come), false);
     }
-    const auto begun = fabric.clock().Now();
-    ended_ = begun;
+    const auto ended = clock_.End();
     TRY(transfers.WaitAll());
-    exchanged_ += fabric.clock().Now() - begun;
+    clock_.Went(ended);
   }
   for (Part& each : parts_)
     std::copy_n(Numbers(each).begin(), (each.last - each.first) * step.width,
@@ -104,15 +98,6 @@ Result<void> PartialLaps::Expect(const Step& step, const Part& come) const {
   return Error{Code::kInvalid, Str("rank ", collectives_.fabric().rank(), " is at step ", step.number, " of ",
                                    step.rows, " rows, and what came to it at step ", come.head.step, " of ",
                                    come.head.rows, ": members of a ring are given the same rows")};
-}
-
-// Nothing can come before it was sent: until then it is the sender who was waited for.
-void PartialLaps::CountWait(base::Clock::Duration begun, float sent) {
-  const auto took = collectives_.fabric().clock().Now() - begun;
-  const auto left = *ended_ + std::chrono::duration_cast<base::Clock::Duration>(std::chrono::duration<float>(sent));
-  const auto waited = std::clamp(left - begun, base::Clock::Duration{}, took);
-  waited_ += waited;
-  exchanged_ += took - waited;
 }
 
 Result<void> PartialLaps::Tell(std::span<const float> mine,

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "fabric/collectives/collectives.h"
+#include "strategy/ring/lap_clock.h"
 
 namespace freshet::strategy::ring {
 
@@ -28,7 +28,8 @@ class PartialLaps {
   // Merges what this member knows of rows first … last-1 into their numbers; `begins`: there is nothing in those yet.
   using Merge = std::function<void(std::size_t first, std::size_t last, std::span<float> numbers, bool begins)>;
 
-  explicit PartialLaps(fabric::Collectives& collectives) : collectives_(collectives) {}
+  explicit PartialLaps(fabric::Collectives& collectives)
+      : collectives_(collectives), clock_(collectives.fabric().clock()) {}
 
   // The rows of a step are cut into as many parts as there are members, of which part i begins with member i, so that all
   // have something to do at any time. In the first lap each merges into a part what it knows and sends it on; in the second
@@ -41,8 +42,8 @@ class PartialLaps {
                     const std::function<Result<void>(int member, std::span<const float> given)>& take);
 
   // Of the last Meet: spent waiting for others who were not as far, and for what was on its way; numbers that were sent.
-  base::Clock::Duration waited() const { return waited_; }
-  base::Clock::Duration exchanged() const { return exchanged_; }
+  base::Clock::Duration waited() const { return clock_.waited(); }
+  base::Clock::Duration exchanged() const { return clock_.exchanged(); }
   std::uint64_t numbers_sent() const { return numbers_sent_; }
   // What each part that is sent has in front of its numbers, in bytes.
   static std::size_t HeadBytes();
@@ -52,7 +53,7 @@ class PartialLaps {
   struct Head {
     std::uint32_t step, rows;
     std::uint32_t stop : 1, save : 1, admit : 1;
-    float sent;  // seconds after its sender ended the last laps
+    float sent;  // as LapClock's
   };
   struct Part {
     Head head{};
@@ -64,14 +65,10 @@ class PartialLaps {
   Part& part(int number);  // counted round
   std::span<float> Numbers(Part& part) const;
   Result<void> Expect(const Step& step, const Part& part) const;
-  void CountWait(base::Clock::Duration begun, float sent);
-  float Elapsed() const;
 
   fabric::Collectives& collectives_;
   std::vector<Part> parts_;
-  // About the same moment for all members: there is no end to the second lap before everybody has begun it.
-  std::optional<base::Clock::Duration> ended_;
-  base::Clock::Duration waited_{}, exchanged_{};
+  LapClock clock_;  // there is no end to the second lap before everybody has begun it
   std::uint64_t numbers_sent_ = 0;
 };
 

@@ -9,12 +9,14 @@
 namespace freshet::strategy {
 namespace {
 
-// What no ring can do, whatever is cut.
-Result<void> Check(const StrategyOptions& options) {
+// What a ring cannot do, whatever is cut; rows are handed on where that is columns.
+Result<void> Check(const StrategyOptions& options, const model::Model& model) {
   const auto refuse = [](std::string_view option, std::string_view why) {
     return Error{Code::kInvalid, Str(Option("strategy"), " ring does not go with ", Option(option), why)};
   };
-  if (!options.whole) return refuse("split", " bytes or own: a row passes all members, who must all have it; use rows");
+  if (!options.whole && model.partials() == nullptr)
+    return refuse("split", Str(" bytes or own and ", Option("model"), " ", model.config().kind,
+                               ": a row passes all members, who must all have it; use rows"));
   if (options.factors) return refuse("layer-factors", ": no gradients travel; leave it out");
   return {};
 }
@@ -52,7 +54,7 @@ Result<void> CheckCodec(const StrategyOptions& options, const model::Model& mode
 
 Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::World& world) {
   CHECK(!options.undo);  // what is lost lies with others (elastic_ring.h)
-  TRY(Check(options));
+  TRY(Check(options, world.model));
   TRY(CheckCodec(options, world.model));
   if (world.model.partials() != nullptr) {
     TRY(CheckNotOfNetworks(options, "a step of this model takes a few numbers for each of its rows on a ring"));
