@@ -1,12 +1,10 @@
 #include "train/coordinate_trainer.h"
 
-#include <cmath>
-
 #include "base/option.h"
 #include "data/drive.h"
 #include "data/standardise.h"
 #include "strategy/scheduled/scheduled.h"
-#include "strategy/sum_in_order.h"
+#include "train/descend.h"
 
 namespace freshet::train {
 namespace {
@@ -14,11 +12,7 @@ namespace {
 using strategy::scheduled::Scheduled;
 using strategy::scheduled::Share;
 
-constexpr double kLeastGain = 1e-7;
-constexpr int kMomentsOfEpoch = 8;  // at which the course is told
 constexpr int kMostMembers = static_cast<int>(Scheduled::kShares);
-
-Error Stopped() { return {Code::kStopped, "stopped"}; }
 
 // One run: its rows, its descent, and how it does.
 class CoordinateTrainer {
@@ -39,25 +33,30 @@ class CoordinateTrainer {
     watch_.Start();
     TRY(Keep(source));
     const strategy::scheduled::DescentOptions& how = coordinates_.how;
-    const Scheduled::Options options{.order = how.order == "random" ? Share::Order::kRandom : Share::Order::kRecent,
+    const bool random = how.order == "random";
+    const Scheduled::Options options{.order = random ? Share::Order::kRandom : Share::Order::kRecent,
                                      .coordinates = how.coordinates,
                                      .rho = how.rho,
                                      .l1 = coordinates_.l1,
                                      .l2 = coordinates_.l2,
                                      .seed = options_.seed};
-    Scheduled scheduled(options, {coordinates_.collectives, model_.loss(), env_.clock, options_.trace}, rows_.batch(),
+    Scheduled scheduled(options, {coordinates_.collectives, env_.clock, options_.trace}, model_.loss(), rows_.batch(),
                         Weights());
     Report report;
     report.progressive = Evaluate(scheduled);
+    const Following following{.options = options_,
+                              .watch = watch_,
+                              .rows = rows_.size(),
+                              .unit = unit_,
+                              .ends_early = !random,
+                              .against = random ? Str(": coordinates of a round depend on each other; use ",
+                                                      Option("order"), " recent, or ", Option("coordinates"), " 1")
+                                                : "; check the data for huge values, or standardise it"};
     Descent& descent = coordinates_.descent;
-    const auto told = Descend(scheduled, report);
+    const auto descended = Descend(scheduled, following, report, descent);
     coordinates_.times.Add(scheduled.times());
-    TRY(told);
+    TRY(descended);
     PutWeights(scheduled.weights());
-    descent.updates = scheduled.updates();
-    descent.rounds = scheduled.rounds();
-    descent.put_off = scheduled.put_off();
-    descent.coordinates = scheduled.coordinates();
     for (const float weight : scheduled.weights()) descent.nonzero += weight != 0 ? 1 : 0;
     report.last_epoch = Evaluate(scheduled);
     report.rows = report.epochs * rows_.size();
@@ -72,7 +71,7 @@ class CoordinateTrainer {
     const auto begun = env_.clock.Now();
     rows_.ClearRows();
     const auto kept = data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
-      if (watch_.stopping()) return Stopped();
+      if (watch_.stopping()) return Error{Code::kStopped, "stopped"};
       const data::Batch batch = rows.batch();
       rows_.width = rows.width;
       for (std::size_t r = 0; r < batch.rows; ++r) rows_.AppendRow(batch, r);
@@ -80,18 +79,11 @@ class CoordinateTrainer {
       return model_.Prepare(parameters_, batch);
     });
     coordinates_.times.read += base::Seconds(env_.clock.Now() - begun);
-    const bool stopped = !kept.ok() && kept.error().code == Code::kStopped;
-    if (!kept.ok() && !stopped) return kept;
-    if (TRY(Sum(stopped ? 1 : 0)) > 0) return Stopped();
+    TRY(EndOfReading(coordinates_.collectives, kept));
     if (rows_.size() == 0) return Error{Code::kBadInput, "no rows to learn from"};
     data::Standardise(description_, rows_);
     data::ScaleLabels(description_, rows_);
     return {};
-  }
-
-  Result<double> Sum(double mine) const {
-    if (coordinates_.collectives == nullptr) return mine;
-    return TRY(strategy::SumInOrder(*coordinates_.collectives, {mine}))[0];
   }
 
   std::vector<float> Weights() const {
@@ -115,52 +107,6 @@ class CoordinateTrainer {
     Evaluation sums = SumsFor(model_, description_);
     sums.Add(rows_.batch(), scheduled.scores(), scheduled.Loss());
     return sums;
-  }
-
-  Result<void> Descend(Scheduled& scheduled, Report& report) {
-    Descent& descent = coordinates_.descent;
-    const auto tell = [&]() -> Result<void> {
-      descent.objective = scheduled.Objective() * unit_;
-      descent.course.push_back({scheduled.updates(), descent.objective});
-      if (std::isfinite(descent.objective)) return {};
-      return Error{Code::kDiverged, Str("the objective is no longer finite after ", scheduled.updates(), " updates",
-                                        coordinates_.how.order == "random"
-                                            ? Str(": coordinates of a round depend on each other; use ",
-                                                  Option("order"), " recent, or ", Option("coordinates"), " 1")
-                                            : "; check the data for huge values, or standardise it")};
-    };
-    TRY(tell());
-    for (report.epochs = 0; report.epochs < options_.epochs && !report.stopped_early;) {
-      const double before = descent.objective;
-      for (int moment = 0; moment < kMomentsOfEpoch; ++moment) {
-        const double until = report.epochs + (moment + 1.0) / kMomentsOfEpoch;
-        while (static_cast<double>(scheduled.updates()) < until * static_cast<double>(scheduled.coordinates())) {
-          if (!TRY(scheduled.Round(watch_.stopping()))) return Stopped();
-          if (watch_.TellingIsDue()) Show(scheduled, report);
-        }
-        TRY(tell());
-      }
-      ++report.epochs;
-      report.stopped_early =
-          before - descent.objective < kLeastGain * std::abs(before) && coordinates_.how.order != "random";
-      Show(scheduled, report);
-    }
-    return {};
-  }
-
-  void Show(const Scheduled& scheduled, const Report& report) {
-    Progress progress;
-    progress.epoch = std::min(report.epochs, options_.epochs - 1);
-    progress.epochs = options_.epochs;
-    progress.rows = report.epochs * rows_.size();
-    progress.step = scheduled.updates();
-    progress.mean_loss = coordinates_.descent.objective;
-    progress.weight = static_cast<double>(scheduled.rounds());
-    progress.total_loss = progress.mean_loss * progress.weight;
-    progress.fraction = std::min(
-        static_cast<double>(scheduled.updates()) / (static_cast<double>(scheduled.coordinates()) * options_.epochs),
-        1.0);
-    watch_.Tell(progress);
   }
 
   const base::Env& env_;
