@@ -5,6 +5,7 @@
 #include "data/standardise.h"
 #include "strategy/scheduled/scheduled.h"
 #include "train/descend.h"
+#include "train/rating_coordinates.h"
 
 namespace freshet::train {
 namespace {
@@ -13,6 +14,7 @@ using strategy::scheduled::Scheduled;
 using strategy::scheduled::Share;
 
 constexpr int kMostMembers = static_cast<int>(Scheduled::kShares);
+constexpr std::uint64_t kCoordinatesOfRound = 16, kMostCoordinatesOfRound = 4096;
 
 // One run: its rows, its descent, and how it does.
 class CoordinateTrainer {
@@ -35,7 +37,7 @@ class CoordinateTrainer {
     const strategy::scheduled::DescentOptions& how = coordinates_.how;
     const bool random = how.order == "random";
     const Scheduled::Options options{.order = random ? Share::Order::kRandom : Share::Order::kRecent,
-                                     .coordinates = how.coordinates,
+                                     .coordinates = how.coordinates > 0 ? how.coordinates : kCoordinatesOfRound,
                                      .rho = how.rho,
                                      .l1 = coordinates_.l1,
                                      .l2 = coordinates_.l2,
@@ -124,12 +126,28 @@ Result<void> Check(const TrainOptions& options, const model::Model& model, const
   const auto refuse = [](std::string_view why) {
     return Error{Code::kInvalid, Str(Option("strategy"), " scheduled ", why)};
   };
-  if (!model.traits().weighs_features || (model.loss().name() != "squared" && model.loss().name() != "logistic"))
-    return refuse(Str("is for linear models of squared or logistic loss, not for ", Option("model"), " ",
-                      model.config().kind, " of ", model.loss().name(), " loss; use allreduce"));
-  if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
-    return refuse(Str("goes with neither ", Option("holdout"), ", ", Option("batch"), " nor ", Option("checkpoint"),
-                      ": it takes all rows at once"));
+  const bool ratings = model.config().kind == "factorization";
+  const std::string_view loss = model.loss().name();
+  const bool fits =
+      ratings ? loss == "squared" : model.traits().weighs_features && (loss == "squared" || loss == "logistic");
+  if (!fits)
+    return refuse(
+        Str("is for factorization of squared loss and for linear models of squared or logistic loss, not for ",
+            Option("model"), " ", model.config().kind, " of ", loss, " loss; use allreduce"));
+  if (options.batch > 1 || !options.checkpoint_path.empty())
+    return refuse(
+        Str("goes with neither ", Option("batch"), " nor ", Option("checkpoint"), ": it takes all rows at once"));
+  if (!ratings && options.hold_out.any())
+    return refuse(Str("does not go with ", Option("holdout"), " and linear models, where the rows would be in the ",
+                      "columns, too; split them off before (freshet data split)"));
+  if (!ratings && coordinates.how.coordinates > kMostCoordinatesOfRound)
+    return refuse(Str("of linear models goes with at most ", Option("coordinates"), " ", kMostCoordinatesOfRound));
+  if (ratings && coordinates.l1 > 0)
+    return refuse(Str("does not go with ", Option("l1"), " and ", Option("model"),
+                      " factorization, whose factors are held small by ", Option("l2"), " alone; leave it out"));
+  if (ratings && coordinates.how.rho != strategy::scheduled::DescentOptions().rho)
+    return refuse(Str("does not go with ", Option("rho"), " and ", Option("model"),
+                      " factorization, where users do not depend on each other, nor items; leave it out"));
   if (coordinates.collectives != nullptr && coordinates.collectives->fabric().size() > kMostMembers)
     return refuse(Str("goes with at most ", kMostMembers, " workers, each of which has a share of the coordinates"));
   return {};
@@ -141,6 +159,8 @@ Result<Report> TrainByCoordinates(const base::Env& env, const TrainOptions& opti
                                   optimize::Parameters& parameters, data::Description& description,
                                   data::RowSource& source, const Coordinates& coordinates) {
   TRY(Check(options, model, coordinates));
+  if (model.ratings() != nullptr)
+    return TrainRatingsByCoordinates(env, options, model, parameters, description, source, coordinates);
   return CoordinateTrainer(env, options, model, parameters, description, coordinates).Run(source);
 }
 
