@@ -1,12 +1,11 @@
 #include "train/coordinate_trainer.h"
 
-#include <cmath>
-
 #include "base/option.h"
 #include "data/drive.h"
 #include "data/standardise.h"
 #include "strategy/scheduled/scheduled.h"
-#include "strategy/sum_in_order.h"
+#include "train/descend.h"
+#include "train/rating_coordinates.h"
 
 namespace freshet::train {
 namespace {
@@ -14,11 +13,8 @@ namespace {
 using strategy::scheduled::Scheduled;
 using strategy::scheduled::Share;
 
-constexpr double kLeastGain = 1e-7;
-constexpr int kMomentsOfEpoch = 8;  // at which the course is told
 constexpr int kMostMembers = static_cast<int>(Scheduled::kShares);
-
-Error Stopped() { return {Code::kStopped, "stopped"}; }
+constexpr std::uint64_t kCoordinatesOfRound = 16, kMostCoordinatesOfRound = 4096;
 
 // One run: its rows, its descent, and how it does.
 class CoordinateTrainer {
@@ -39,25 +35,30 @@ class CoordinateTrainer {
     watch_.Start();
     TRY(Keep(source));
     const strategy::scheduled::DescentOptions& how = coordinates_.how;
-    const Scheduled::Options options{.order = how.order == "random" ? Share::Order::kRandom : Share::Order::kRecent,
-                                     .coordinates = how.coordinates,
+    const bool random = how.order == "random";
+    const Scheduled::Options options{.order = random ? Share::Order::kRandom : Share::Order::kRecent,
+                                     .coordinates = how.coordinates > 0 ? how.coordinates : kCoordinatesOfRound,
                                      .rho = how.rho,
                                      .l1 = coordinates_.l1,
                                      .l2 = coordinates_.l2,
                                      .seed = options_.seed};
-    Scheduled scheduled(options, {coordinates_.collectives, model_.loss(), env_.clock, options_.trace}, rows_.batch(),
+    Scheduled scheduled(options, {coordinates_.collectives, env_.clock, options_.trace}, model_.loss(), rows_.batch(),
                         Weights());
     Report report;
     report.progressive = Evaluate(scheduled);
+    const Following following{.options = options_,
+                              .watch = watch_,
+                              .rows = rows_.size(),
+                              .unit = unit_,
+                              .ends_early = !random,
+                              .against = random ? Str(": coordinates of a round depend on each other; use ",
+                                                      Option("order"), " recent, or ", Option("coordinates"), " 1")
+                                                : "; check the data for huge values, or standardise it"};
     Descent& descent = coordinates_.descent;
-    const auto told = Descend(scheduled, report);
+    const auto descended = Descend(scheduled, following, report, descent);
     coordinates_.times.Add(scheduled.times());
-    TRY(told);
+    TRY(descended);
     PutWeights(scheduled.weights());
-    descent.updates = scheduled.updates();
-    descent.rounds = scheduled.rounds();
-    descent.put_off = scheduled.put_off();
-    descent.coordinates = scheduled.coordinates();
     for (const float weight : scheduled.weights()) descent.nonzero += weight != 0 ? 1 : 0;
     report.last_epoch = Evaluate(scheduled);
     report.rows = report.epochs * rows_.size();
@@ -72,7 +73,7 @@ class CoordinateTrainer {
     const auto begun = env_.clock.Now();
     rows_.ClearRows();
     const auto kept = data::DriveInOrder(env_.executor, source, [&](data::Rows& rows) -> Result<void> {
-      if (watch_.stopping()) return Stopped();
+      if (watch_.stopping()) return Error{Code::kStopped, "stopped"};
       const data::Batch batch = rows.batch();
       rows_.width = rows.width;
       for (std::size_t r = 0; r < batch.rows; ++r) rows_.AppendRow(batch, r);
@@ -80,18 +81,11 @@ class CoordinateTrainer {
       return model_.Prepare(parameters_, batch);
     });
     coordinates_.times.read += base::Seconds(env_.clock.Now() - begun);
-    const bool stopped = !kept.ok() && kept.error().code == Code::kStopped;
-    if (!kept.ok() && !stopped) return kept;
-    if (TRY(Sum(stopped ? 1 : 0)) > 0) return Stopped();
+    TRY(EndOfReading(coordinates_.collectives, kept));
     if (rows_.size() == 0) return Error{Code::kBadInput, "no rows to learn from"};
     data::Standardise(description_, rows_);
     data::ScaleLabels(description_, rows_);
     return {};
-  }
-
-  Result<double> Sum(double mine) const {
-    if (coordinates_.collectives == nullptr) return mine;
-    return TRY(strategy::SumInOrder(*coordinates_.collectives, {mine}))[0];
   }
 
   std::vector<float> Weights() const {
@@ -117,52 +111,6 @@ class CoordinateTrainer {
     return sums;
   }
 
-  Result<void> Descend(Scheduled& scheduled, Report& report) {
-    Descent& descent = coordinates_.descent;
-    const auto tell = [&]() -> Result<void> {
-      descent.objective = scheduled.Objective() * unit_;
-      descent.course.push_back({scheduled.updates(), descent.objective});
-      if (std::isfinite(descent.objective)) return {};
-      return Error{Code::kDiverged, Str("the objective is no longer finite after ", scheduled.updates(), " updates",
-                                        coordinates_.how.order == "random"
-                                            ? Str(": coordinates of a round depend on each other; use ",
-                                                  Option("order"), " recent, or ", Option("coordinates"), " 1")
-                                            : "; check the data for huge values, or standardise it")};
-    };
-    TRY(tell());
-    for (report.epochs = 0; report.epochs < options_.epochs && !report.stopped_early;) {
-      const double before = descent.objective;
-      for (int moment = 0; moment < kMomentsOfEpoch; ++moment) {
-        const double until = report.epochs + (moment + 1.0) / kMomentsOfEpoch;
-        while (static_cast<double>(scheduled.updates()) < until * static_cast<double>(scheduled.coordinates())) {
-          if (!TRY(scheduled.Round(watch_.stopping()))) return Stopped();
-          if (watch_.TellingIsDue()) Show(scheduled, report);
-        }
-        TRY(tell());
-      }
-      ++report.epochs;
-      report.stopped_early =
-          before - descent.objective < kLeastGain * std::abs(before) && coordinates_.how.order != "random";
-      Show(scheduled, report);
-    }
-    return {};
-  }
-
-  void Show(const Scheduled& scheduled, const Report& report) {
-    Progress progress;
-    progress.epoch = std::min(report.epochs, options_.epochs - 1);
-    progress.epochs = options_.epochs;
-    progress.rows = report.epochs * rows_.size();
-    progress.step = scheduled.updates();
-    progress.mean_loss = coordinates_.descent.objective;
-    progress.weight = static_cast<double>(scheduled.rounds());
-    progress.total_loss = progress.mean_loss * progress.weight;
-    progress.fraction = std::min(
-        static_cast<double>(scheduled.updates()) / (static_cast<double>(scheduled.coordinates()) * options_.epochs),
-        1.0);
-    watch_.Tell(progress);
-  }
-
   const base::Env& env_;
   const TrainOptions& options_;
   const model::Model& model_;
@@ -178,12 +126,28 @@ Result<void> Check(const TrainOptions& options, const model::Model& model, const
   const auto refuse = [](std::string_view why) {
     return Error{Code::kInvalid, Str(Option("strategy"), " scheduled ", why)};
   };
-  if (!model.traits().weighs_features || (model.loss().name() != "squared" && model.loss().name() != "logistic"))
-    return refuse(Str("is for linear models of squared or logistic loss, not for ", Option("model"), " ",
-                      model.config().kind, " of ", model.loss().name(), " loss; use allreduce"));
-  if (options.hold_out.any() || options.batch > 1 || !options.checkpoint_path.empty())
-    return refuse(Str("goes with neither ", Option("holdout"), ", ", Option("batch"), " nor ", Option("checkpoint"),
-                      ": it takes all rows at once"));
+  const bool ratings = model.config().kind == "factorization";
+  const std::string_view loss = model.loss().name();
+  const bool fits =
+      ratings ? loss == "squared" : model.traits().weighs_features && (loss == "squared" || loss == "logistic");
+  if (!fits)
+    return refuse(
+        Str("is for factorization of squared loss and for linear models of squared or logistic loss, not for ",
+            Option("model"), " ", model.config().kind, " of ", loss, " loss; use allreduce"));
+  if (options.batch > 1 || !options.checkpoint_path.empty())
+    return refuse(
+        Str("goes with neither ", Option("batch"), " nor ", Option("checkpoint"), ": it takes all rows at once"));
+  if (!ratings && options.hold_out.any())
+    return refuse(Str("does not go with ", Option("holdout"), " and linear models, where the rows would be in the ",
+                      "columns, too; split them off before (freshet data split)"));
+  if (!ratings && coordinates.how.coordinates > kMostCoordinatesOfRound)
+    return refuse(Str("of linear models goes with at most ", Option("coordinates"), " ", kMostCoordinatesOfRound));
+  if (ratings && coordinates.l1 > 0)
+    return refuse(Str("does not go with ", Option("l1"), " and ", Option("model"),
+                      " factorization, whose factors are held small by ", Option("l2"), " alone; leave it out"));
+  if (ratings && coordinates.how.rho != strategy::scheduled::DescentOptions().rho)
+    return refuse(Str("does not go with ", Option("rho"), " and ", Option("model"),
+                      " factorization, where users do not depend on each other, nor items; leave it out"));
   if (coordinates.collectives != nullptr && coordinates.collectives->fabric().size() > kMostMembers)
     return refuse(Str("goes with at most ", kMostMembers, " workers, each of which has a share of the coordinates"));
   return {};
@@ -195,6 +159,8 @@ Result<Report> TrainByCoordinates(const base::Env& env, const TrainOptions& opti
                                   optimize::Parameters& parameters, data::Description& description,
                                   data::RowSource& source, const Coordinates& coordinates) {
   TRY(Check(options, model, coordinates));
+  if (model.ratings() != nullptr)
+    return TrainRatingsByCoordinates(env, options, model, parameters, description, source, coordinates);
   return CoordinateTrainer(env, options, model, parameters, description, coordinates).Run(source);
 }
 

@@ -22,7 +22,7 @@ struct Descent {
   std::vector<Moment> course = {};  // of the objective, from before the first update on
 };
 
-// With whom, and how, a linear model is trained by descent along its coordinates.
+// With whom, and how, a model is trained by descent along its coordinates.
 struct Coordinates {
   strategy::scheduled::DescentOptions how;
   double l1 = 0, l2 = 0;
@@ -37,9 +37,9 @@ struct Coordinates {
 // whatever their number. The objective is the mean loss plus l1 · |weights| plus l2/2 · |weights|², of labels as they
 // are learned (data::Target); the bias is not held back.
 // Uses of the options: epochs, learn_moments, seed, progress, stop, trace. Held-out rows, checkpoints and batches do not
-// apply.
-// Failure: kInvalid for models that are not linear with one score, of squared or logistic loss; kStopped, for all, after
-// *stop of any member; kDiverged, for all, when the objective is no longer finite.
+// apply. Of a factorization: see rating_coordinates.h.
+// Failure: kInvalid for other models, and for linear ones but those of one score and squared or logistic loss; kStopped,
+// for all, after *stop of any member; kDiverged, for all, when the objective is no longer finite.
 Result<Report> TrainByCoordinates(const base::Env& env, const TrainOptions& options, const model::Model& model,
                                   optimize::Parameters& parameters, data::Description& description,
                                   data::RowSource& source, const Coordinates& coordinates);

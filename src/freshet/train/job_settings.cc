@@ -109,7 +109,8 @@ Result<void> CheckLbfgs(const Job& job) {
   return {};
 }
 
-// What a descent by coordinates cannot do, which takes all rows at once.
+// What a descent by coordinates cannot do, which takes all rows at once. What depends on the model is refused when that is
+// known (coordinate_trainer.cc).
 Result<void> CheckScheduled(const Job& job) {
   const Together& together = job.together;
   const strategy::StrategyOptions& how = together.strategy;
@@ -120,8 +121,9 @@ Result<void> CheckScheduled(const Job& job) {
   if (rule != "auto" && rule != "coordinates")
     return refuse("optimizer", Str(" ", rule, ": weights are set to where the objective is least; leave it out"));
   const std::string& model = job.learning.model;
-  if (model != "auto" && model != "linear")
-    return refuse("model", Str(" ", model, ": it is for linear models of squared or logistic loss"));
+  if (model != "auto" && model != "linear" && model != "factorization")
+    return refuse("model",
+                  Str(" ", model, ": it is for factorization and for linear models of squared or logistic loss"));
   const std::string& loss = job.learning.loss;
   if (loss != "auto" && loss != "squared" && loss != "logistic")
     return refuse("loss", Str(" ", loss, "; use squared or logistic"));
@@ -130,8 +132,6 @@ Result<void> CheckScheduled(const Job& job) {
   if (job.batch > 1 || together.batch_per_worker) return refuse("batch", ": it takes all rows at once; leave it out");
   if (job.shuffle) return refuse("shuffle", ": it takes all rows at once; leave it out");
   if (how.accumulate > 1) return refuse("accumulate", ": it takes all rows at once; leave it out");
-  if (job.holdout > 0 || job.holdout_after > 0)
-    return refuse("holdout", ", whose rows would be in the columns, too; split them off before (freshet data split)");
   if (!job.checkpoint.empty()) return refuse("checkpoint", Str("; go on from a model file (", Option("from"), ")"));
   if (job.keep_optimizer) return refuse("keep-optimizer", ": it sums up nothing that could be gone on with");
   if (!job.cache.empty()) return refuse("cache", ": rows are read once, and kept in memory; leave it out");

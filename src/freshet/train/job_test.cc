@@ -389,6 +389,94 @@ TEST_F(JobTest, ScheduledDescentMakesTheSameModelByAnyNumberOfWorkersAndTellsHow
   }
 }
 
+// Ratings to descend along the factors of.
+Job RatingsJob(data::World& world, Job job) {
+  base::StringFile file;
+  CHECK(data::Generate({.kind = "ratings", .rows = 6000, .users = 150, .items = 90}, file).ok());
+  job.input.paths = {world.Write("ratings.dat", file.text)};
+  job.together.strategy.kind = "scheduled";
+  job.learning.factors = 6;
+  job.epochs = 5;
+  return job;
+}
+
+TEST_F(JobTest, ScheduledDescentMakesTheSameFactorsByAnyNumberOfWorkersAndTellsHowItDid) {
+  Job alone = RatingsJob(world_, job_);
+  alone.holdout = 0.1;
+  const Outcome one = MustRun(alone);
+  EXPECT_EQ(one.job.learning.model, "factorization");
+  EXPECT_EQ(one.job.learning.optimizer, "coordinates");
+  ASSERT_TRUE(one.descent);
+  EXPECT_EQ(one.descent->rounds % 7, 0u);
+  EXPECT_EQ(one.descent->updates % 7, 0u);
+  EXPECT_EQ(one.descent->course.size(), 1 + 8 * static_cast<std::size_t>(one.report.epochs));
+  for (std::size_t i = 1; i < one.descent->course.size(); ++i)
+    EXPECT_LE(one.descent->course[i].objective, one.descent->course[i - 1].objective);
+  EXPECT_EQ(one.report.rows, one.report.epochs * one.report.progressive.rows());
+  EXPECT_LT(one.report.last_epoch.loss(), 0.5 * one.report.progressive.loss());
+  ASSERT_TRUE(one.report.held_out);
+  EXPECT_EQ(one.report.held_out->rows() + one.report.progressive.rows(), 6000u);
+  EXPECT_EQ(one.report.held_out_losses.size(), static_cast<std::size_t>(one.report.epochs));
+  EXPECT_EQ(one.report.held_out_losses.back(), one.report.held_out->loss());
+  EXPECT_EQ(one.trained.rated.pairs().size(), 6000u);
+  const std::string model = Saved(one, "alone.model");
+  for (const int workers : {2, 3, 4, 8}) {
+    SCOPED_TRACE(workers);
+    Job inside = alone;
+    inside.together.workers = workers;
+    const Outcome threads = MustRun(inside);
+    EXPECT_EQ(Saved(threads, "inside.model"), model);
+    EXPECT_EQ(threads.descent->updates, one.descent->updates);
+    EXPECT_EQ(threads.descent->objective, one.descent->objective);
+    EXPECT_EQ(threads.report.held_out->loss(), one.report.held_out->loss());
+    EXPECT_EQ(threads.report.last_epoch.loss(), one.report.last_epoch.loss());
+    ASSERT_EQ(threads.workers.size(), static_cast<std::size_t>(workers));
+    for (const WorkerReport& worker : threads.workers) {
+      EXPECT_EQ(worker.times.steps * 7, one.descent->rounds);
+      EXPECT_GT(worker.times.bytes_sent + worker.times.bytes_shared, 0u);
+    }
+  }
+  for (const Outcome& outcome : MustRunAsProcesses(3, alone)) EXPECT_EQ(Saved(outcome, "process.model"), model);
+}
+
+TEST_F(JobTest, ScheduledDescentAlongFactorsPredictsAboutAsWellAsSgd) {
+  Job job = RatingsJob(world_, job_);
+  job.epochs = 0;
+  job.holdout = 0.2;
+  const Outcome scheduled = MustRun(job);
+  EXPECT_EQ(scheduled.job.learning.l2, 0.09);
+  job.together.strategy.kind = "allreduce";
+  const Outcome sgd = MustRun(job);
+  EXPECT_LT(*scheduled.report.held_out->rmse(), 0.9 * *sgd.report.held_out->rmse_of_mean());
+  EXPECT_LT(*scheduled.report.held_out->rmse(), 1.04 * *sgd.report.held_out->rmse());
+}
+
+TEST_F(JobTest, ScheduledDescentAlongFactorsGoesOnFromAModelAndKeepsTheBestEpochWithPatience) {
+  Job job = RatingsJob(world_, job_);
+  job.epochs = 4;
+  const Outcome first = MustRun(job);
+  Saved(first, "first.model");
+  Job more = job;
+  more.from = world_.Path("first.model");
+  const Outcome second = MustRun(more);
+  EXPECT_NEAR(second.descent->course.front().objective, first.descent->objective, 1e-9);
+  EXPECT_LT(second.descent->objective, first.descent->objective);
+  EXPECT_EQ(second.trained.rated.Pack(), first.trained.rated.Pack());
+
+  job.holdout = 0.3;
+  job.patience = 2;
+  job.epochs = 60;
+  job.learning.l2 = 0.001;
+  for (const int workers : {0, 3}) {
+    job.together.workers = workers;
+    const Outcome outcome = MustRun(job);
+    const std::vector<double>& losses = outcome.report.held_out_losses;
+    EXPECT_TRUE(outcome.report.stopped_early);
+    EXPECT_EQ(*std::min_element(losses.begin(), losses.end()), outcome.report.held_out->loss());
+    EXPECT_LT(outcome.report.held_out->loss(), losses.back());
+  }
+}
+
 TEST_F(JobTest, ScheduledDescentRefusesWhatItCannotDo) {
   job_.together.strategy.kind = "scheduled";
   const auto refused = [&](const std::string& why, const std::function<void(Job&)>& change) {
@@ -416,10 +504,25 @@ TEST_F(JobTest, ScheduledDescentRefusesWhatItCannotDo) {
     job.together.strategy.kind = "allreduce";
     job.learning.optimizer = "coordinates";
   });
-  Job job = job_;
-  job.input.paths = {world_.Write("classes.csv", "x,kind\n1,a\n2,b\n3,c\n")};
-  EXPECT_NE(Refused(job).find("of squared or logistic loss, not for model linear of softmax loss"), std::string::npos)
-      << Refused(job);
+  Job classes = job_;
+  classes.input.paths = {world_.Write("classes.csv", "x,kind\n1,a\n2,b\n3,c\n")};
+  EXPECT_NE(Refused(classes).find("of squared or logistic loss, not for model linear of softmax loss"),
+            std::string::npos)
+      << Refused(classes);
+  refused("goes with at most coordinates 4096", [](Job& job) { job.together.descent.coordinates = 4097; });
+  refused("model factorization needs ratings", [](Job& job) { job.learning.model = "factorization"; });
+  job_ = RatingsJob(world_, job_);
+  refused(not_with + "l1 and model factorization", [](Job& job) { job.learning.l1 = 0.1; });
+  refused(not_with + "rho and model factorization", [](Job& job) { job.together.descent.rho = 0.5; });
+  refused(not_with + "checkpoint", [&](Job& job) { job.checkpoint = world_.Path("run.ckpt"); });
+  refused("goes with loss squared only", [](Job& job) {
+    job.learning.model = "factorization";
+    job.learning.loss = "logistic";
+  });
+  refused("not for model factorization of logistic loss", [](Job& job) { job.learning.loss = "logistic"; });
+  refused(not_with + "model fm", [](Job& job) { job.learning.model = "fm"; });
+  refused("no rows are held out", [](Job& job) { job.holdout_after = 4'000'000'000; });
+  refused("at most 16 workers", [](Job& job) { job.together.workers = 17; });
 }
 
 TEST_F(JobTest, ARingOfColumnsRefusesWhatItCannotDo) {

@@ -53,7 +53,9 @@ void Learning::RegisterLearning(base::Settings& settings) {
   settings.Add("decay", &decay, "of the inverse and sqrt schedules", {.value = "X", .least = 0});
   settings.Add("warmup", &warmup, "updates over which the rate rises from 0", {.value = "N", .least = 0});
   settings.Add("l1", &l1, "pull of weights to exactly zero", {.value = "X", .least = 0});
-  settings.Add("l2", &l2, Str("pull of weights towards zero (-1: 0, factorization ", FactorDecay(), ")"),
+  settings.Add("l2", &l2,
+               Str("pull of weights towards zero (-1: 0, factorization ", FactorDecay(),
+                   replay ? "" : ", by coordinates 0.09", ")"),
                {.value = "X", .least = -1});
   settings.Add("momentum", &momentum, "of the momentum rule", {.value = "X", .least = 0, .most = 1});
   settings.Add("beta1", &beta1, "of adam", {.value = "X", .least = 0, .most = 1});

@@ -44,13 +44,16 @@ void Together::Register(base::Settings& settings) {
                {.value = "HOW", .choices = {"auto", "rows", "bytes", "own"}});
   settings.Add("order", &descent.order,
                "scheduled: which coordinates come next: recent (those that changed most of late), random (whatever "
-               "they depend on; no more than one in a round is safe)",
+               "they depend on; of linear models no more than one in a round is safe)",
                {.value = "HOW", .choices = {"recent", "random"}});
-  settings.Add("coordinates", &descent.coordinates, "scheduled: coordinates of a round, of all workers together",
-               {.value = "N", .least = 1, .most = 4096});
-  settings.Add("rho", &descent.rho,
-               "scheduled: coordinates that are correlated by more than this are not updated in the same round",
-               {.value = "X", .least = 0, .most = 1});
+  settings.Add("coordinates", &descent.coordinates,
+               "scheduled: coordinates of a round, of all workers together (0: 16; factorization: one of each of an "
+               "eighth of the users, or of the items)",
+               {.value = "N", .least = 0});
+  settings.Add(
+      "rho", &descent.rho,
+      "scheduled: coordinates that are correlated by more than this are not updated in the same round (linear)",
+      {.value = "X", .least = 0, .most = 1});
   std::vector<std::string> strategies = strategy::Strategy::Kinds();
   strategies.insert(strategies.end(), {"scheduled", "auto"});  // of which one makes no steps, and one is chosen
   RegisterExchange(settings, std::move(strategies));
@@ -75,7 +78,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
                        ? ""
                        : "; auto: all-reduce by the topology and in the buckets that are fastest for this model and "
                          "group, by measurements and simulation at the start; scheduled: descent by coordinates, of "
-                         "linear models; lbfgs: allreduce, or server, which divides its history among the workers"),
+                         "linear models and factorization; lbfgs: allreduce, or server, which divides its history "
+                         "among the workers"),
                {.value = "NAME", .choices = std::move(strategies)});
   settings.Add("topology", &topology, "how sums travel", {.value = "NAME", .choices = fabric::AlgorithmNames()});
   settings.Add("codec", &strategy.codec, "form in which gradients travel", {.value = "NAME", .choices = codecs});

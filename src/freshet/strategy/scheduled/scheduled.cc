@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/random.h"
+#include "strategy/scheduled/letter.h"
 
 namespace freshet::strategy::scheduled {
 namespace {
 
-// In front of a member's proposals, and of each. All members are the same program, so that their structs are the same.
+// In front of a member's proposals, and of each.
 struct LetterHead {
   std::uint64_t round = 0;
   std::uint32_t stop = 0, proposals = 0;
@@ -21,21 +21,6 @@ struct ProposalHead {
   double priority = 0, square = 0;
   std::uint32_t coordinate = 0, entries = 0, waited = 0, reserved = 0;
 };
-
-template <class T>
-void Append(std::vector<std::byte>& letter, std::span<const T> values) {
-  const auto bytes = std::as_bytes(values);
-  letter.insert(letter.end(), bytes.begin(), bytes.end());
-}
-
-// Takes what the values need off the front of a letter; false when there is less.
-template <class T>
-bool TakeOff(std::span<const std::byte>& letter, std::span<T> values) {
-  if (letter.size() < values.size_bytes()) return false;
-  if (!values.empty()) std::memcpy(values.data(), letter.data(), values.size_bytes());
-  letter = letter.subspan(values.size_bytes());
-  return true;
-}
 
 std::vector<double> WeightsOf(const data::Batch& rows) {
   std::vector<double> weights(rows.rows);
@@ -47,11 +32,13 @@ std::vector<double> WeightsOf(const data::Batch& rows) {
 
 }  // namespace
 
-Scheduled::Scheduled(const Options& options, const World& world, const data::Batch& rows, std::vector<float> weights)
-    : options_(options),
-      world_(world),
+Scheduled::Scheduled(const Options& options, const World& world, const model::Loss& loss, const data::Batch& rows,
+                     std::vector<float> weights)
+    : Descending(world),
+      options_(options),
+      loss_(loss),
       rows_(rows),
-      curvature_(world.loss.name() == "logistic" ? 0.25 : 1),
+      curvature_(loss.name() == "logistic" ? 0.25 : 1),
       row_weights_(WeightsOf(rows)),
       weights_(std::move(weights)),
       exact_scores_(rows.rows, 0),
@@ -62,7 +49,7 @@ Scheduled::Scheduled(const Options& options, const World& world, const data::Bat
       squares_(weights_.size(), 0),
       dependencies_(options.rho, row_weights_),
       touched_in_(rows.rows, 0) {
-  CHECK(world.loss.name() == "logistic" || world.loss.name() == "squared");
+  CHECK(loss.name() == "logistic" || loss.name() == "squared");
   const auto features = static_cast<std::uint32_t>(weights_.size() - 1);
   std::vector<std::vector<std::uint32_t>> shares(kShares);
   std::vector<bool> met(weights_.size(), false);
@@ -96,25 +83,20 @@ std::uint64_t Scheduled::ShareOf(std::uint32_t coordinate) const {
   return base::Hash64(coordinate ^ base::Hash64(options_.seed)) % kShares;
 }
 
-bool Scheduled::Mine(std::uint64_t share) const {
-  return fabric::ChunkBegin(kShares, rank(), size()) <= share &&
-         share < fabric::ChunkBegin(kShares, rank() + 1, size());
-}
-
 void Scheduled::EvaluateRow(std::uint32_t row) {
   scores_[row] = static_cast<float>(exact_scores_[row]);
-  world_.loss.Evaluate({&scores_[row], 1}, rows_.labels[row], {&deltas_[row], 1});
+  loss_.Evaluate({&scores_[row], 1}, rows_.labels[row], {&deltas_[row], 1});
 }
 
 double Scheduled::Loss() const {
   double sum = 0;
   float delta = 0;
   for (std::size_t r = 0; r < rows_.rows; ++r)
-    sum += rows_.weight(r) * world_.loss.Evaluate({&scores_[r], 1}, rows_.labels[r], {&delta, 1});
+    sum += rows_.weight(r) * loss_.Evaluate({&scores_[r], 1}, rows_.labels[r], {&delta, 1});
   return sum;
 }
 
-double Scheduled::Objective() const {
+Result<double> Scheduled::Objective() {
   double weight = 0, held = 0;
   for (std::size_t r = 0; r < rows_.rows; ++r) weight += rows_.weight(r);
   for (std::size_t j = 0; j + 1 < weights_.size(); ++j) {
@@ -124,10 +106,7 @@ double Scheduled::Objective() const {
   return Loss() / weight + held;
 }
 
-Result<bool> Scheduled::Round(bool stop) {
-  const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = rounds_});
-  const auto begun = world_.clock.Now();
-  const double others = times_.total();
+Result<bool> Scheduled::MakeRound(bool stop) {
   Propose();
   if (TRY(TellProposals(stop))) return false;
   PutOffDependents();
@@ -136,8 +115,6 @@ Result<bool> Scheduled::Round(bool stop) {
     if (proposal.mine) mine.push_back(Changed(proposal));
   Apply(TRY(TellWeights(mine)));
   ++rounds_;
-  ++times_.steps;
-  times_.compute += std::max(base::Seconds(world_.clock.Now() - begun) - (times_.total() - others), 0.0);
   return true;
 }
 
@@ -266,7 +243,7 @@ Result<std::vector<float>> Scheduled::TellWeights(const std::vector<float>& mine
   std::vector<float> weights(proposals_.size());
   for (std::size_t p = 0; p < proposals_.size(); ++p) {
     std::size_t of = 0;
-    while (fabric::ChunkBegin(kShares, static_cast<int>(of) + 1, size()) <= proposals_[p].slot % kShares) ++of;
+    while (FirstShare(static_cast<int>(of) + 1) <= proposals_[p].slot % kShares) ++of;
     if (!TakeOff(left[of], std::span(&weights[p], 1)))
       return Error{Code::kCorrupt, Str("rank ", of, " has not told all weights of round ", rounds_)};
   }
@@ -295,19 +272,6 @@ void Scheduled::Apply(const std::vector<float>& weights) {
   }
   for (const std::uint32_t row : touched_) EvaluateRow(row);
   updates_ += proposals_.size();
-}
-
-Result<std::vector<std::vector<std::byte>>> Scheduled::Gather(std::span<const std::byte> mine) {
-  const fabric::Fabric& fabric = world_.collectives->fabric();
-  const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
-  const base::Span span(world_.trace, "exchange", base::Trace::kTraining, {.step = rounds_});
-  const auto begun = world_.clock.Now();
-  auto letters = TRY(world_.collectives->Gather(mine));
-  times_.exchange += base::Seconds(world_.clock.Now() - begun);
-  times_.bytes_sent += fabric.bytes_sent() - sent;
-  times_.bytes_shared += fabric.bytes_shared() - shared;
-  times_.bytes_dense = times_.bytes_sent + times_.bytes_shared;
-  return letters;
 }
 
 }  // namespace freshet::strategy::scheduled

@@ -4,14 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/trace.h"
-#include "fabric/collectives/collectives.h"
 #include "model/loss.h"
 #include "strategy/scheduled/dependencies.h"
+#include "strategy/scheduled/descending.h"
 #include "strategy/scheduled/own_columns.h"
 #include "strategy/scheduled/share.h"
-#include "strategy/strategy.h"
 
 namespace freshet::strategy::scheduled {
 
@@ -19,8 +16,7 @@ namespace freshet::strategy::scheduled {
 // objective is least along it,
 //   mean of the weighted losses + l1 · Σ |w| + l2/2 · Σ w²   (the bias, the last coordinate, is not held back).
 //
-// Coordinates belong to kShares shares, by a hash, and each member has some shares: it has their columns, of all rows, and
-// is their scheduler. Shares have their turn one after another, each to propose the coordinate that should be next. All
+// Of its shares of the coordinates a member has the columns, of all rows, and is their scheduler. Shares have their turn one after another, each to propose the coordinate that should be next. All
 // are told what is proposed, with its column, and find out alike which of these may go together (Dependencies); what may
 // not waits for a later round, where it comes before others. Who has a coordinate computes its change, and tells that;
 // all apply all changes to the scores of the rows, which everybody has.
@@ -28,10 +24,9 @@ namespace freshet::strategy::scheduled {
 // Whatever the number of members, the same proposals are made and the same sums added up in the same order: the weights are
 // the same, bit for bit.
 //
-// Ownership: borrows everything, which outlives it. Threads: one. Blocking and failure: as the fabric's.
-class Scheduled {
+// Ownership, threads, blocking and failure: as Descending's.
+class Scheduled final : public Descending {
  public:
-  static constexpr std::uint64_t kShares = 16;
   struct Options {
     Share::Order order = Share::Order::kRecent;
     std::uint64_t coordinates = 16;  // of a round
@@ -39,27 +34,15 @@ class Scheduled {
     double l1 = 0, l2 = 0;
     std::uint64_t seed = 1;
   };
-  struct World {
-    fabric::Collectives* collectives = nullptr;  // null: there are no others
-    const model::Loss& loss;                     // squared or logistic
-    const base::Clock& clock;
-    base::Trace* trace = nullptr;
-  };
-  // All rows, with labels; `weights` of all coordinates, the bias last.
-  Scheduled(const Options& options, const World& world, const data::Batch& rows, std::vector<float> weights);
-
-  // Makes a round with all others. False: some member wished to stop, and nothing was changed.
-  Result<bool> Round(bool stop);
+  // All rows, with labels; `weights` of all coordinates, the bias last. Squared or logistic loss.
+  Scheduled(const Options& options, const World& world, const model::Loss& loss, const data::Batch& rows,
+            std::vector<float> weights);
 
   std::span<const float> weights() const { return weights_; }
   std::span<const float> scores() const { return scores_; }  // of all rows, by these weights
   double Loss() const;                                       // summed and weighted
-  double Objective() const;
-  std::uint64_t coordinates() const { return coordinates_; }  // that any row has, and the bias
-  std::uint64_t updates() const { return updates_; }
-  std::uint64_t rounds() const { return rounds_; }
-  std::uint64_t put_off() const { return put_off_; }
-  StepTimes& times() { return times_; }
+  // Coordinates are those that any row has, and the bias.
+  Result<double> Objective() override;
 
  private:
   struct Proposal {
@@ -70,10 +53,8 @@ class Scheduled {
     Column column = {};
     bool mine = false;
   };
-  int rank() const { return world_.collectives == nullptr ? 0 : world_.collectives->fabric().rank(); }
-  int size() const { return world_.collectives == nullptr ? 1 : world_.collectives->fabric().size(); }
+  Result<bool> MakeRound(bool stop) override;
   std::uint64_t ShareOf(std::uint32_t coordinate) const;
-  bool Mine(std::uint64_t share) const;
   void Propose();
   // All members' proposals, and whether anybody wished to stop.
   Result<bool> TellProposals(bool stop);
@@ -82,11 +63,10 @@ class Scheduled {
   float Changed(const Proposal& proposal) const;  // the weight it should have
   Result<std::vector<float>> TellWeights(const std::vector<float>& mine);
   void Apply(const std::vector<float>& weights);
-  Result<std::vector<std::vector<std::byte>>> Gather(std::span<const std::byte> mine);
   void EvaluateRow(std::uint32_t row);
 
   const Options options_;
-  const World world_;
+  const model::Loss& loss_;
   const data::Batch rows_;
   const double curvature_;           // at most, of the loss of a row
   std::vector<double> row_weights_;  // of the mean
@@ -97,15 +77,13 @@ class Scheduled {
   std::vector<double> squares_;  // of own columns, weighted
   std::vector<Share> shares_;    // of all members; others' are empty
   Dependencies dependencies_;
-  std::uint64_t coordinates_ = 0, slot_ = 0;
-  std::uint64_t updates_ = 0, rounds_ = 0, put_off_ = 0;
+  std::uint64_t slot_ = 0;
 
   std::vector<Proposal> proposals_;  // of this round
   std::vector<std::uint32_t> came_rows_;
   std::vector<float> came_values_;
   std::vector<std::uint32_t> touched_;     // rows of this round
   std::vector<std::uint64_t> touched_in_;  // by row: the last round
-  StepTimes times_;
 };
 
 }  // namespace freshet::strategy::scheduled

@@ -112,7 +112,7 @@ Made Descend(fabric::Fabric* fabric, const Set& set, const Options& options, int
   const base::SystemClock clock;
   std::optional<fabric::Collectives> collectives;
   if (fabric != nullptr) collectives.emplace(*fabric);
-  Scheduled scheduled(options, {collectives ? &*collectives : nullptr, set.Loss(), clock}, set.rows.batch(),
+  Scheduled scheduled(options, {collectives ? &*collectives : nullptr, clock}, set.Loss(), set.rows.batch(),
                       set.Zeros());
   for (int round = 0; round < rounds; ++round) {
     const auto made = scheduled.Round(false);
@@ -120,7 +120,7 @@ Made Descend(fabric::Fabric* fabric, const Set& set, const Options& options, int
     if (!made.ok()) break;
   }
   return {.weights = {scheduled.weights().begin(), scheduled.weights().end()},
-          .objective = scheduled.Objective(),
+          .objective = scheduled.Objective().value(),
           .updates = scheduled.updates(),
           .put_off = scheduled.put_off(),
           .times = scheduled.times()};
@@ -130,9 +130,9 @@ Made Descend(fabric::Fabric* fabric, const Set& set, const Options& options, int
 std::optional<std::uint64_t> UpdatesUntil(const Set& set, const Options& options, double objective,
                                           std::uint64_t most) {
   const base::SystemClock clock;
-  Scheduled scheduled(options, {nullptr, set.Loss(), clock}, set.rows.batch(), set.Zeros());
+  Scheduled scheduled(options, {nullptr, clock}, set.Loss(), set.rows.batch(), set.Zeros());
   while (scheduled.updates() < most) {
-    if (scheduled.Objective() <= objective) return scheduled.updates();
+    if (scheduled.Objective().value() <= objective) return scheduled.updates();
     EXPECT_TRUE(scheduled.Round(false).value());
   }
   return std::nullopt;
@@ -210,11 +210,11 @@ TEST(Scheduled, NoRoundMakesTheObjectiveLarger) {
     options.rho = 1;  // then the sum of correlations alone holds them apart
     options.seed = seed;
     const base::SystemClock clock;
-    Scheduled scheduled(options, {nullptr, set.Loss(), clock}, set.rows.batch(), set.Zeros());
-    double before = scheduled.Objective();
+    Scheduled scheduled(options, {nullptr, clock}, set.Loss(), set.rows.batch(), set.Zeros());
+    double before = scheduled.Objective().value();
     for (int round = 0; round < 300; ++round) {
       ASSERT_TRUE(scheduled.Round(false).value());
-      const double now = scheduled.Objective();
+      const double now = scheduled.Objective().value();
       ASSERT_LE(now, before + 1e-6 * before) << "seed " << seed << ", round " << round;
       before = now;
     }
@@ -257,7 +257,7 @@ TEST(Scheduled, WhoWishesToStopStopsAllAndNothingChanges) {
   for (int wishes = 0; wishes < 3; ++wishes)
     fabric::RunMembers(3, [&](fabric::Fabric& fabric) {
       fabric::Collectives collectives(fabric);
-      Scheduled scheduled(set.How(), {&collectives, set.Loss(), clock}, set.rows.batch(), set.Zeros());
+      Scheduled scheduled(set.How(), {&collectives, clock}, set.Loss(), set.rows.batch(), set.Zeros());
       ASSERT_TRUE(scheduled.Round(false).value());
       const std::vector<float> before(scheduled.weights().begin(), scheduled.weights().end());
       EXPECT_FALSE(scheduled.Round(fabric.rank() == wishes).value());
