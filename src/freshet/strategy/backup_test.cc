@@ -86,7 +86,8 @@ TEST(Backup, WhoIsDoneMayLeaveWhileOthersStillNeedOneAnother) {
   StrategyOptions options;
   options.batch = 36;
   options.backup = 1;
-  const fabric::sim::Platform platform{.nodes = 3};
+  fabric::sim::Platform platform;
+  platform.nodes = 3;
   fabric::sim::StarFlows flows(platform);
   fabric::sim::Cluster cluster({.platform = platform, .nodes = 3}, flows);
   cluster.Run([&](fabric::sim::Cluster::Member& member) {

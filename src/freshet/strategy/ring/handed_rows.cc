@@ -123,7 +123,7 @@ Result<void> HandedRows::Take(int from, Words& letter) {
   Given& given = given_[static_cast<std::size_t>(from)];
   const Head& head = given.head;
   if (letter.size() < kHeadWords) return damaged;
-  std::memcpy(&given.head, letter.data(), sizeof head);
+  std::memcpy(static_cast<void*>(&given.head), letter.data(), sizeof head);
   const std::size_t rows = head.rows, begin = kHeadWords + rows * (head.weighted ? 2 : 1);
   if (letter.size() < begin || (rows > 0 && head.width != width_)) return damaged;
   given.words.assign(letter.begin() + kHeadWords, letter.begin() + static_cast<std::ptrdiff_t>(begin));
@@ -178,7 +178,7 @@ Result<void> HandedRows::Pass(const Step& step, Words leaving) {
   for (int hop = 1; hop < members_; ++hop) {
     const int from = (me_ + members_ - hop) % members_;
     Head head;
-    std::memcpy(&head, leaving.data(), sizeof head);
+    std::memcpy(static_cast<void*>(&head), leaving.data(), sizeof head);
     head.sent = clock_.sent();
     std::memcpy(leaving.data(), &head, sizeof head);
     bytes_sent_ += leaving.size() * sizeof leaving[0] - sizeof head;
@@ -189,7 +189,7 @@ Result<void> HandedRows::Pass(const Step& step, Words leaving) {
     coming.resize(arrived.view.size() / sizeof coming[0]);
     if (!coming.empty()) std::memcpy(coming.data(), arrived.view.data(), coming.size() * sizeof coming[0]);
     transfers.Release(lent);
-    if (coming.size() >= kHeadWords) std::memcpy(&head, coming.data(), sizeof head);
+    if (coming.size() >= kHeadWords) std::memcpy(static_cast<void*>(&head), coming.data(), sizeof head);
     clock_.Came(begun, head.sent);
     auto taken = Take(from, coming);
     if (taken.ok() && head.step != static_cast<std::uint32_t>(step.number))
