@@ -13,15 +13,26 @@ using strategy::scheduled::Descending;
 constexpr double kLeastGain = 1e-7;
 constexpr int kMomentsOfEpoch = 8;  // at which the course is told
 
-void Show(const Descending& descending, const Following& how, const Report& report, const Descent& descent) {
+// What is shown of an epoch: the objective, as it was last told, over its rounds.
+struct Shown {
+  std::uint64_t rounds = 0;  // of all epochs
+  double loss = 0, weight = 0;
+};
+
+void Show(const Descending& descending, const Following& how, int epoch, bool ended, const Descent& descent,
+          Shown& shown) {
+  const auto rounds = static_cast<double>(descending.rounds() - shown.rounds);
+  shown.rounds = descending.rounds();
+  shown.loss += descent.objective * rounds;
+  shown.weight += rounds;
   Progress progress;
   progress.epochs = how.options.epochs;
-  progress.epoch = std::min(report.epochs, progress.epochs - 1);
-  progress.rows = report.epochs * how.rows;
+  progress.epoch = epoch;
+  progress.rows = (static_cast<std::uint64_t>(epoch) + (ended ? 1 : 0)) * how.rows;
   progress.step = descending.updates();
   progress.mean_loss = descent.objective;
-  progress.weight = static_cast<double>(descending.rounds());
-  progress.total_loss = progress.mean_loss * progress.weight;
+  progress.weight = shown.weight;
+  progress.total_loss = shown.loss;
   progress.fraction = std::min(
       static_cast<double>(descending.updates()) / (static_cast<double>(descending.coordinates()) * progress.epochs),
       1.0);
@@ -50,18 +61,19 @@ Result<void> Descend(Descending& descending, const Following& how, Report& repor
   TRY(Tell(descending, how, descent));
   for (report.epochs = 0; report.epochs < how.options.epochs && !report.stopped_early;) {
     const double before = descent.objective;
+    Shown shown{.rounds = descending.rounds()};
     for (int moment = 0; moment < kMomentsOfEpoch; ++moment) {
       const double until = report.epochs + (moment + 1.0) / kMomentsOfEpoch;
       while (static_cast<double>(descending.updates()) < until * static_cast<double>(descending.coordinates())) {
         if (!TRY(descending.Round(how.watch.stopping()))) return Error{Code::kStopped, "stopped"};
-        if (how.watch.TellingIsDue()) Show(descending, how, report, descent);
+        if (how.watch.TellingIsDue()) Show(descending, how, report.epochs, false, descent, shown);
       }
       TRY(Tell(descending, how, descent));
     }
+    Show(descending, how, report.epochs, true, descent, shown);
     ++report.epochs;
     report.stopped_early = how.ends_early && before - descent.objective < kLeastGain * std::abs(before);
     if (how.epoch_ended && TRY(how.epoch_ended())) report.stopped_early = true;
-    Show(descending, how, report, descent);
   }
   descent.updates = descending.updates();
   descent.rounds = descending.rounds();
