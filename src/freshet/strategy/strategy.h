@@ -74,7 +74,7 @@ struct StrategyOptions {
   std::uint64_t micro = 0;        // micro-batches of an update; 0: a few for each member
   int stages = 0;                 // that each member holds; 0: 1, or 2 where they are interleaved
   bool recompute = false;         // keep what enters a stage alone, and run it forward again before backward
-  bool balance = false;           // layers move between neighbours, by the time that they are measured to take
+  bool balance = false;           // layers (or columns) move between neighbours, by the time they are measured to take
 };
 
 // Where the time of a worker's steps went, in seconds, and what travelled.

@@ -25,6 +25,9 @@ std::string LineOf(std::string_view name, const std::string& settings) {
   CHECK(false);  // Said is asked for an option that there is not
 }
 
+// A model that a ring spreads by columns; what is left open may turn out to be one, too (strategy/ring/ring.cc).
+bool SaysColumns(const std::string& model) { return model == "linear" || model == "fm" || model == "kmeans"; }
+
 // What workers that come and go cannot do, beside what all cannot.
 Result<void> CheckElastic(const Job& job) {
   const Together& together = job.together;
@@ -53,6 +56,8 @@ Result<void> CheckElastic(const Job& job) {
     if (!together.Whole())
       return refuse("split", Str(together.split, ", and ", Option("strategy"),
                                  " ring: nobody else has the rows of who is lost; use ", Option("split"), " rows"));
+    if (together.strategy.balance && SaysColumns(job.learning.model))
+      return refuse("balance", "of columns: of which ones a copy is would change; leave one out");
     if (job.learning.model == "factorization")
       return refuse("strategy", "ring of ratings, past which items walk; use allreduce");
   }
@@ -165,10 +170,9 @@ Result<void> CheckTogether(base::Files& files, const Job& job) {
       return refuse(Str("does not go with ", Option("patience"), ", which keeps the best model so far in memory"));
   }
   if (together.Whole()) return {};
-  // Of columns rows are handed on; what is left open may turn out not to be of columns (strategy/ring/ring.cc).
   const std::string& model = job.learning.model;
-  const bool columns = model == "auto" || model == "linear" || model == "fm" || model == "kmeans";
-  if ((together.strategy.kind == "ring" && !columns) || together.strategy.kind == "modules")
+  const bool handed_on = together.strategy.kind == "ring" && (model == "auto" || SaysColumns(model));
+  if ((together.strategy.kind == "ring" && !handed_on) || together.strategy.kind == "modules")
     return Error{Code::kInvalid,
                  Str(Option("strategy"), " ", together.strategy.kind, " does not go with ", Option("split"), " ",
                      together.split, " and ", Option("model"), " ", model,

@@ -644,6 +644,8 @@ TEST_F(JobTest, PartsOfAModelWithWorkersThatComeAndGoRefuseWhatTheyCannotKeep) {
   refused("elastic does not go with large-model: and strategy ring", [](Together& how) { how.strategy.large = true; });
   refused("elastic does not go with pipeline: stash", [](Together& how) { how.strategy.pipeline = "stash"; });
   refused("elastic does not go with strategy: slices", [](Together& how) { how.strategy.kind = "slices"; });
+  job_.learning.model = "linear";
+  refused("elastic does not go with balance: of columns", [](Together& how) { how.strategy.balance = true; });
 }
 
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {

@@ -174,8 +174,8 @@ void Together::RegisterExchange(base::Settings& settings, std::vector<std::strin
       "takes a third longer and the memory of one micro-batch");
   settings.Add(
       "balance", &strategy.balance,
-      "ring, of networks: layers move between neighbours by the time they are measured to take; what is learned "
-      "then differs in the last digits from run to run");
+      "ring: layers of networks, or columns, move between neighbours by the time they are measured to take; what is "
+      "learned then differs in the last digits from run to run");
 }
 
 Result<Together::Bounds> Together::ElasticBounds() const {

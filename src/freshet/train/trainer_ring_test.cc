@@ -1,6 +1,7 @@
 // Trainings whose members are a ring: one model, whatever the cut, and who goes on with it.
 
 #include "base/option.h"
+#include "fabric/sim/world.h"
 #include "fabric/threads/threads_testing.h"
 #include "model/network/description.h"
 #include "model/network/zoo.h"
@@ -146,6 +147,44 @@ TEST_F(TrainerRingTest, OfPartsOfTheRowsItMakesTheModelOfAllReduceAndGoesOnAfter
       ExpectSame(resumed[0], whole[0]);
       for (const BenchOutcome& outcome : resumed) EXPECT_EQ(outcome.weights, whole[0].weights);
     }
+  }
+}
+
+// In simulated time, where one of three is slow and hands columns to its neighbour.
+TEST_F(TrainerRingTest, WithColumnsThatMoveTheModelAndItsCheckpointsStayRight) {
+  Plan plan = Sea();
+  plan.path = bench_.Generate({.kind = "hyperplane", .rows = 400, .features = 24}, "hyperplane");
+  plan.model = {};
+  plan.optimizer.kind = "adagrad";
+  plan.train.accumulate = 1;
+  plan.strategy.micro = 0;
+  const BenchOutcome alone = bench_.Run(plan);
+  plan.strategy.balance = true;
+  const auto together = [&](int workers, std::uint64_t seed) {
+    std::vector<BenchOutcome> outcomes(static_cast<std::size_t>(workers));
+    fabric::sim::World world({.size = workers, .seed = seed});
+    world.Run([&](fabric::sim::World::Member& member) {
+      const auto fabric = member.Connect();
+      Plan mine = plan;
+      mine.computing = [&] { member.Compute(std::chrono::milliseconds(member.rank() == 0 ? 20 : 10)); };
+      outcomes[static_cast<std::size_t>(member.rank())] =
+          bench_.RunAs(*fabric, mine, member.DiskOver(bench_.files), &member.clock());
+    });
+    for (const BenchOutcome& outcome : outcomes) EXPECT_EQ(outcome.weights, outcomes[0].weights);
+    return std::move(outcomes[0]);
+  };
+  Forget();
+  const BenchOutcome whole = together(3, 1);
+  ExpectNear(whole, alone);
+  for (const int others : {3, 2}) {
+    Forget();
+    plan.stop_at = whole.told / 2;
+    ASSERT_GT(plan.stop_at, 2);
+    const BenchOutcome stopped = together(3, 2);
+    ASSERT_FALSE(stopped.ok());
+    ASSERT_EQ(stopped.code(), Code::kStopped) << stopped.error->text;
+    plan.stop_at = 0;
+    ExpectNear(together(others, 3), whole);
   }
 }
 

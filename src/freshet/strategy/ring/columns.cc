@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "strategy/sum_in_order.h"
 
 namespace freshet::strategy::ring {
+namespace {
+
+constexpr std::string_view kHeld = "ring.columns";
+
+}  // namespace
 
 Result<StrategyPtr> Columns::Make(const StrategyOptions& options, const World& world) {
   CHECK(world.model.partials() != nullptr);
@@ -25,6 +31,9 @@ Columns::Columns(const StrategyOptions& options, const World& world, OwnPart own
       laps_(world.collectives),
       handed_(world.collectives, world.model) {
   workspace_.threads = options.threads;
+  if (!options.balance) return;
+  moves_.emplace(rank(), size());
+  KeepForSaving();
 }
 
 std::size_t Columns::piece() const {
@@ -80,6 +89,7 @@ Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data
   const std::uint64_t sent = fabric.bytes_sent(), shared = fabric.bytes_shared();
   const base::Span span(world_.trace, "step", base::Trace::kTraining, {.step = world_.optimizer.step()});
   TRY(At("step.begin"));
+  if (moves_) moves_->BeginStep();
   const auto begun = world_.clock.Now();
   const auto given = options_.whole ? TakeOwn(piece, mine.rows) : Hand(mine);
   TRY(given);
@@ -123,7 +133,23 @@ Result<std::optional<double>> Columns::Step(const data::Batch& piece, const data
   AddSpan("apply", computed, applied);
   ++times_.steps;
   times_.rows += mine.rows;
+  if (moves_) moves_->Worked(applied - begun - laps_.waited() - laps_.exchanged(), rows);
+  if (moves_ && moves_->due()) TRY(Balance());
   return std::optional<double>(loss);
+}
+
+Result<void> Columns::Balance() {
+  fabric::Fabric& fabric = world_.collectives.fabric();
+  const fabric::Tag tag = world_.collectives.NextTag();
+  if (moves_->partner() == 0) return {};
+  const auto begun = world_.clock.Now();
+  const double mine = laps_.busy(rank()), theirs = laps_.busy(rank() + moves_->partner());
+  times_.bytes_moved += TRY(moves_->Meet(fabric, tag, mine, theirs, own_));
+  own_.optimizer().SetProgress(progress_);
+  const auto ended = world_.clock.Now();
+  times_.exchange += base::Seconds(ended - begun);
+  AddSpan("balance", begun, ended);
+  return {};
 }
 
 Result<PartialLaps::Wishes> Columns::Meet(const data::Batch& rows) {
@@ -133,7 +159,7 @@ Result<PartialLaps::Wishes> Columns::Meet(const data::Batch& rows) {
     model_.Merge(own_.parameters(), rows.Slice(first, last), workspace_, partials);
   };
   const PartialLaps::Wishes wishes = options_.whole ? asked_ : PartialLaps::Wishes();  // else agreed on before
-  const PartialLaps::Step step{world_.optimizer.step(), rows.rows, model_.width(), wishes};
+  const PartialLaps::Step step{world_.optimizer.step(), rows.rows, model_.width(), wishes, moves_ ? moves_->busy() : 0};
   const auto agreed = TRY(laps_.Meet(step, merge, partials_));
   times_.wait += base::Seconds(laps_.waited());
   times_.exchange += base::Seconds(laps_.exchanged());
@@ -148,6 +174,7 @@ void Columns::AddSpan(const char* name, base::Clock::Duration begin, base::Clock
 Result<void> Columns::Settle() {
   if (!std::exchange(newer_, false)) return {};
   if (!options_.whole) TRY(AgreeOnFeatures());
+  if (moves_) TRY(TellColumns());
   TRY(own_.Take());  // features that were met and not learned from
   for (std::size_t b = 0; b < world_.parameters.blocks(); ++b)
     for (const bool state : {false, true})
@@ -175,6 +202,53 @@ Result<void> Columns::AgreeOnFeatures() {
     return {};
   }));
   return MakeRoom(features);
+}
+
+Result<void> Columns::TellColumns() {
+  std::vector<Spread::Columns> held(static_cast<std::size_t>(size()));
+  Spread::Columns& mine = held[static_cast<std::size_t>(rank())];
+  mine = own_.spread().HeldBy(rank());
+  std::vector<float> told(mine.size());
+  if (!mine.empty()) std::memcpy(told.data(), mine.data(), mine.size() * sizeof mine[0]);
+  TRY(laps_.Tell(told, [&](int member, std::span<const float> given) -> Result<void> {
+    Spread::Columns& theirs = held[static_cast<std::size_t>(member)];
+    theirs.resize(given.size());
+    if (!given.empty()) std::memcpy(theirs.data(), given.data(), given.size_bytes());
+    return {};
+  }));
+  if (!own_.spread().Hold(held))
+    return Error{Code::kCorrupt, Str("members of a ring say that they hold the same columns, of which rank ", rank(),
+                                     " has others; do all run the same program?")};
+  KeepForSaving();
+  return {};
+}
+
+void Columns::KeepForSaving() {
+  saved_.clear();
+  for (int member = 0; member < size(); ++member) {
+    const Spread::Columns held = own_.spread().HeldBy(member);
+    saved_.push_back(static_cast<std::uint32_t>(held.size()));
+    saved_.insert(saved_.end(), held.begin(), held.end());
+  }
+}
+
+void Columns::Save(std::vector<data::Tensor>& tensors) const {
+  if (!moves_) return;
+  tensors.push_back(
+      {std::string(kHeld), data::DType::kU32, {saved_.size()}, std::as_bytes(std::span<const std::uint32_t>(saved_))});
+}
+
+Result<void> Columns::Load(const data::TensorFile& file) {
+  if (!moves_ || file.Find(kHeld) == nullptr) return {};
+  const auto words = TRY(file.Values<std::uint32_t>(kHeld));
+  std::vector<Spread::Columns> held;
+  for (std::size_t at = 0; at < words.size() && words[at] < words.size() - at; at += 1 + words[at])
+    held.emplace_back(words.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                      words.begin() + static_cast<std::ptrdiff_t>(at) + 1 + words[at]);
+  if (!own_.spread().Hold(held))
+    return Error{Code::kCorrupt, Str("what a checkpoint says of the columns that rank ", rank(), " holds is damaged")};
+  KeepForSaving();
+  return own_.Recut();
 }
 
 Result<bool> Columns::StepDry() {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "strategy/ring/column_moves.h"
 #include "strategy/ring/handed_rows.h"
 #include "strategy/ring/own_part.h"
 #include "strategy/ring/parted.h"
@@ -17,6 +20,8 @@ namespace freshet::strategy::ring {
 //
 // All are given the same rows; or (not StrategyOptions::whole) each those that it has read alone, of which it hands on what
 // others need (HandedRows). Then an update is of the rows of all, in the order of ranks.
+//
+// With StrategyOptions::balance columns move between neighbours (ColumnMoves), by the time that members are measured to take.
 //
 // Parameters of the trainer's are as they were when all last met: whenever they Settle, each tells all what it has.
 class Columns final : public Strategy, public Parted {
@@ -55,6 +60,10 @@ class Columns final : public Strategy, public Parted {
   Result<std::vector<double>> Sum(const std::vector<double>& mine) override;
   Result<void> Barrier() override { return world_.collectives.Barrier(); }
 
+  // Which columns it holds, so that who goes on computes in the same order.
+  void Save(std::vector<data::Tensor>& tensors) const override;
+  Result<void> Load(const data::TensorFile& file) override;
+
   StepTimes times() const override { return times_; }
   void CountRead(base::Clock::Duration time) override { times_.read += base::Seconds(time); }
 
@@ -69,6 +78,9 @@ class Columns final : public Strategy, public Parted {
   Result<Rows> Hand(const data::Batch& mine);
   Result<void> MakeRoom(std::uint64_t features);
   Result<void> AgreeOnFeatures();
+  Result<void> Balance();
+  Result<void> TellColumns();  // what each holds, to all
+  void KeepForSaving();
   // Partials of all rows, as all members together see them.
   Result<PartialLaps::Wishes> Meet(const data::Batch& rows);
   void AddSpan(const char* name, base::Clock::Duration begin, base::Clock::Duration end);
@@ -80,6 +92,8 @@ class Columns final : public Strategy, public Parted {
   OwnPart own_;
   PartialLaps laps_;
   HandedRows handed_;
+  std::optional<ColumnMoves> moves_;  // where columns do
+  std::vector<std::uint32_t> saved_;  // how many numbers say what each member holds, and those
   model::Workspace workspace_;
   std::vector<float> partials_;  // of the step's rows
   bool newer_ = false;           // what members have than what the trainer has

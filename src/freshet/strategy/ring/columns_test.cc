@@ -361,6 +361,14 @@ TEST(Columns, RefuseWhatDoesNotGoWithThem) {
   EXPECT_EQ(refused(linear, [](StrategyOptions& o) { o.accumulate = 2; }),
             "accumulate 2 is for networks: a step of this model takes a few numbers for each of its rows on a ring; "
             "leave it out");
+  EXPECT_NE(refused(linear, [](StrategyOptions& o) { o.recompute = true; }).find("recompute is for networks"),
+            std::string::npos);
+  EXPECT_EQ(refused(linear, [](StrategyOptions& o) { o.balance = true; }), "");
+  const std::string parts = refused(linear, [](StrategyOptions& o) {
+    o.balance = true;
+    o.whole = false;
+  });
+  EXPECT_NE(parts.find("balance does not go with split bytes or own on a ring"), std::string::npos) << parts;
 }
 
 TEST(Spread, GivesEachNumberOfTheModelToOneMemberAndBack) {

@@ -46,6 +46,9 @@ Result<std::unique_ptr<ElasticRing>> ElasticRing::Make(ElasticOptions options, f
     return Error{Code::kInvalid, Str(Option("strategy"), " ring with ", Option("elastic"),
                                      " is for networks, linear models, fm and kmeans, not for ", Option("model"), " ",
                                      learner.model.config().kind, ", whose items walk; use allreduce")};
+  if (options.strategy.balance && learner.model.partials() != nullptr)
+    return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option("balance"),
+                                     " of columns: of which ones a copy is would change; leave one out")};
   if (!options.strategy.whole)
     return Error{Code::kInvalid, Str(Option("strategy"), " ring with ", Option("elastic"), " does not go with ",
                                      Option("split"), " bytes: nobody else has the rows of who is lost; use rows")};

@@ -18,42 +18,101 @@ struct Head {
 
 Result<OwnPart> OwnPart::Make(const Learner& learner, int member, int members) {
   Spread spread(learner.model, members);
+  Held held = TRY(Hold(learner, spread, member));
+  return OwnPart(learner, member, members, std::move(spread), std::move(held));
+}
+
+Result<OwnPart::Held> OwnPart::Hold(const Learner& learner, const Spread& spread, int member) {
   auto parameters = TRY(optimize::Parameters::Create(spread.BlocksOf(member), learner.memory));
   auto optimizer = TRY(optimize::Optimizer::Make(learner.optimizer.options(), learner.memory));
   TRY(optimizer->Follow(parameters));
   auto gradient = TRY(learner.model.NewGradient(learner.memory, spread.PortionOf(member)));
-  return OwnPart(learner, member, members, std::move(spread), std::move(parameters), std::move(optimizer),
-                 std::move(gradient));
+  return Held{std::move(parameters), std::move(optimizer), std::move(gradient)};
 }
 
-OwnPart::OwnPart(const Learner& learner, int member, int members, Spread spread, optimize::Parameters parameters,
-                 std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient)
+OwnPart::OwnPart(const Learner& learner, int member, int members, Spread spread, Held held)
     : learner_(learner),
       member_(member),
       members_(members),
       spread_(std::move(spread)),
-      parameters_(std::move(parameters)),
-      optimizer_(std::move(optimizer)),
-      gradient_(std::move(gradient)),
-      taken_(parameters_.blocks(), 0) {}
+      held_(std::move(held)),
+      taken_(held_.parameters.blocks(), 0) {}
 
 Result<void> OwnPart::Take() {
-  const auto slots = static_cast<std::uint64_t>(optimizer_->slots());
+  const auto slots = static_cast<std::uint64_t>(held_.optimizer->slots());
   bool taken = false;
   for (std::size_t b = 0; b < taken_.size(); ++b) {
     const std::uint64_t rows = learner_.parameters.rows(b), from = taken_[b];
     if (rows <= from) continue;
-    TRY(parameters_.Grow(b, spread_.CountRows(b, member_, rows)));
-    TRY(optimizer_->Follow(parameters_));
-    spread_.Take(learner_.parameters, b, member_, 1, from, parameters_.Row(b, 0));
-    if (slots > 0) spread_.Take(learner_.optimizer.state(), b, member_, slots, from, optimizer_->state().Row(b, 0));
+    TRY(held_.parameters.Grow(b, spread_.CountRows(b, member_, rows)));
+    TRY(held_.optimizer->Follow(held_.parameters));
+    spread_.Take(learner_.parameters, b, member_, 1, from, held_.parameters.Row(b, 0));
+    if (slots > 0)
+      spread_.Take(learner_.optimizer.state(), b, member_, slots, from, held_.optimizer->state().Row(b, 0));
     taken_[b] = rows;
     taken = true;
   }
   if (!taken) return {};
   if (spread_.by_features()) FindPlaces();
-  optimizer_->SetStep(learner_.optimizer.step());
+  held_.optimizer->SetStep(learner_.optimizer.step());
   return {};
+}
+
+void OwnPart::GiveBack() {
+  const auto slots = static_cast<std::uint64_t>(held_.optimizer->slots());
+  for (std::size_t b = 0; b < taken_.size(); ++b) {
+    spread_.Give(held_.parameters.Values(b), b, member_, 1, 0, learner_.parameters);
+    if (slots > 0) spread_.Give(held_.optimizer->state().Values(b), b, member_, slots, 0, learner_.optimizer.state());
+  }
+}
+
+Result<void> OwnPart::Recut() {
+  held_ = TRY(Hold(learner_, spread_, member_));
+  Forget();
+  places_.clear();
+  placed_ = 0;
+  return {};
+}
+
+void OwnPart::VisitColumns(std::span<const std::uint32_t> columns, const Visit& visit) {
+  using Cut = model::Partials::Cut;
+  const auto slots = static_cast<std::uint64_t>(held_.optimizer->slots());
+  for (std::size_t b = 0; b < taken_.size(); ++b) {
+    const Cut cut = learner_.model.partials()->cut(b);
+    for (const bool state : {false, true}) {
+      optimize::Parameters& whole = state ? learner_.optimizer.state() : learner_.parameters;
+      const std::uint64_t times = state ? slots : 1, width = learner_.parameters.width(b), rows = whole.rows(b);
+      if (times == 0) continue;
+      const auto visit_rows = [&](std::uint64_t first, std::uint64_t last) {
+        for (std::uint64_t row = first; row < std::min(last, rows); ++row) visit({whole.Row(b, row), times * width});
+      };
+      if (cut == Cut::kFeatures)
+        for (const std::uint64_t range : columns)
+          visit_rows(range * Spread::kRangeRows, (range + 1) * Spread::kRangeRows);
+      if (cut == Cut::kRows) visit_rows(columns[0], columns[1]);
+      if (cut != Cut::kNumbers) continue;
+      for (std::uint64_t row = 0; row < rows; ++row)
+        for (std::uint64_t slot = 0; slot < times; ++slot)
+          visit({whole.Row(b, row) + slot * width + columns[0], columns[1] - columns[0]});
+    }
+  }
+}
+
+std::vector<float> OwnPart::Gather(std::span<const std::uint32_t> columns) {
+  std::vector<float> all;
+  VisitColumns(columns, [&](std::span<float> values) { all.insert(all.end(), values.begin(), values.end()); });
+  return all;
+}
+
+bool OwnPart::Scatter(std::span<const std::uint32_t> columns, std::span<const float> values) {
+  std::size_t wanted = 0;
+  VisitColumns(columns, [&](std::span<float> to) { wanted += to.size(); });
+  if (wanted != values.size()) return false;
+  VisitColumns(columns, [&](std::span<float> to) {
+    std::copy_n(values.begin(), to.size(), to.begin());
+    values = values.subspan(to.size());
+  });
+  return true;
 }
 
 void OwnPart::FindPlaces() {
@@ -71,14 +130,14 @@ std::uint64_t OwnPart::Pieces(std::size_t b, bool state) {
 }
 
 Spread::Range OwnPart::PieceOf(std::size_t b, bool state, std::uint64_t piece, int member) {
-  const auto slots = state ? static_cast<std::uint64_t>(optimizer_->slots()) : 1;
+  const auto slots = state ? static_cast<std::uint64_t>(held_.optimizer->slots()) : 1;
   const std::uint64_t rows = spread_.CountRows(b, member, learner_.parameters.rows(b));
   const std::uint64_t width = slots * spread_.ColumnsOf(b, member).size(), pieces = Pieces(b, state);
   return {piece * rows / pieces * width, (piece + 1) * rows / pieces * width};
 }
 
 std::span<const float> OwnPart::Values(std::size_t b, bool state, std::uint64_t piece) {
-  const optimize::Parameters& table = state ? optimizer_->state() : parameters_;
+  const optimize::Parameters& table = state ? held_.optimizer->state() : held_.parameters;
   const Spread::Range floats = PieceOf(b, state, piece, member_);
   CHECK(floats.last <= table.Values(b).size());  // Take comes before
   return table.Values(b).subspan(floats.first, floats.size());
@@ -88,7 +147,7 @@ bool OwnPart::AllHave(std::size_t b) const { return learner_.model.partials()->c
 
 Result<void> OwnPart::Put(std::size_t b, bool state, std::uint64_t piece, int member, std::span<const float> values) {
   optimize::Parameters& whole = state ? learner_.optimizer.state() : learner_.parameters;
-  const auto slots = state ? static_cast<std::uint64_t>(optimizer_->slots()) : 1;
+  const auto slots = state ? static_cast<std::uint64_t>(held_.optimizer->slots()) : 1;
   const Spread::Range wanted = PieceOf(b, state, piece, member);
   if (values.size() != wanted.size())
     return Error{Code::kCorrupt, Str("rank ", member, " gave ", values.size(), " numbers of block '",
@@ -100,12 +159,12 @@ Result<void> OwnPart::Put(std::size_t b, bool state, std::uint64_t piece, int me
 std::string OwnPart::Encode() const {
   std::string bytes;
   const auto put = [&](const void* values, std::size_t size) { bytes.append(static_cast<const char*>(values), size); };
-  const Head head{static_cast<std::uint64_t>(members_), static_cast<std::uint64_t>(member_), optimizer_->step(),
+  const Head head{static_cast<std::uint64_t>(members_), static_cast<std::uint64_t>(member_), held_.optimizer->step(),
                   taken_.size()};
   put(&head, sizeof head);
   put(taken_.data(), taken_.size() * sizeof taken_[0]);
   for (std::size_t b = 0; b < taken_.size(); ++b)
-    for (const optimize::Parameters* const table : {&parameters_, &std::as_const(*optimizer_).state()})
+    for (const optimize::Parameters* const table : {&held_.parameters, &std::as_const(*held_.optimizer).state()})
       put(table->Values(b).data(), table->Values(b).size_bytes());
   return bytes;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,9 +23,10 @@ class OwnPart {
  public:
   static Result<OwnPart> Make(const Learner& learner, int member, int members);
 
-  optimize::Parameters& parameters() { return parameters_; }
-  optimize::Optimizer& optimizer() { return *optimizer_; }
-  optimize::Gradient& gradient() { return gradient_; }
+  optimize::Parameters& parameters() { return held_.parameters; }
+  optimize::Optimizer& optimizer() { return *held_.optimizer; }
+  optimize::Gradient& gradient() { return held_.gradient; }
+  Spread& spread() { return spread_; }  // Recut comes after it was changed
 
   // Takes from the whole what is its own and has not been taken yet: everything, or what it has grown by.
   Result<void> Take();
@@ -34,6 +36,14 @@ class OwnPart {
   // it has, which are few, so that nobody needs much memory for those of others. And those of any member, into the whole.
   std::uint64_t Pieces(std::size_t b, bool state);
   std::span<const float> Values(std::size_t b, bool state, std::uint64_t piece);
+  // Everything that is here to the whole, from where columns can be given away and Recut takes those that are held now.
+  void GiveBack();
+  Result<void> Recut();
+  // Columns of the whole (Spread::Columns) with what the optimizer remembers, as floats, and back. False when they are more
+  // or fewer than there must be.
+  std::vector<float> Gather(std::span<const std::uint32_t> columns);
+  bool Scatter(std::span<const std::uint32_t> columns, std::span<const float> values);
+
   bool AllHave(std::size_t b) const;  // all of that block, and the same
   Result<void> Put(std::size_t b, bool state, std::uint64_t piece, int member, std::span<const float> values);
 
@@ -48,10 +58,17 @@ class OwnPart {
   data::Batch OfHanded(const data::Batch& rows) { return spread_.by_features() ? FeaturesOf(rows) : rows; }
 
  private:
+  struct Held {
+    optimize::Parameters parameters;
+    std::unique_ptr<optimize::Optimizer> optimizer;
+    optimize::Gradient gradient;
+  };
+  static Result<Held> Hold(const Learner& learner, const Spread& spread, int member);
+  OwnPart(const Learner& learner, int member, int members, Spread spread, Held held);
   // The floats of a piece, of those that a member has.
   Spread::Range PieceOf(std::size_t b, bool state, std::uint64_t piece, int member);
-  OwnPart(const Learner& learner, int member, int members, Spread spread, optimize::Parameters parameters,
-          std::unique_ptr<optimize::Optimizer> optimizer, optimize::Gradient gradient);
+  using Visit = std::function<void(std::span<float> values)>;
+  void VisitColumns(std::span<const std::uint32_t> columns, const Visit& visit);
   void FindPlaces();
   data::Batch FeaturesOf(const data::Batch& rows);
   data::Batch NumbersOf(const data::Batch& rows, const Spread::Range& columns);
@@ -59,9 +76,7 @@ class OwnPart {
   Learner learner_;
   int member_, members_;
   Spread spread_;
-  optimize::Parameters parameters_;
-  std::unique_ptr<optimize::Optimizer> optimizer_;
-  optimize::Gradient gradient_;
+  Held held_;
   std::vector<std::uint64_t> taken_;  // rows of the whole, by block
   std::vector<std::int32_t> places_;  // of ranges of features: the how-manieth that is here, or -1
   std::int32_t placed_ = 0;           // of those, how many are here

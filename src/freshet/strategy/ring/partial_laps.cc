@@ -9,6 +9,8 @@ namespace freshet::strategy::ring {
 namespace {
 
 constexpr std::size_t kHeadFloats = 4;
+constexpr std::uint32_t kBusyBits = (1u << 29) - 1;
+constexpr double kMostBusy = kBusyBits;
 
 }  // namespace
 
@@ -47,6 +49,7 @@ Result<PartialLaps::Wishes> PartialLaps::Meet(const Step& step, const Merge& mer
               .stop = step.mine.stop,
               .save = step.mine.save,
               .admit = step.mine.admit,
+              .busy = static_cast<std::uint32_t>(std::clamp(step.busy / kBusyUnit, 0.0, kMostBusy)) & kBusyBits,
               .sent = 0};
   merge(own.first, own.last, Numbers(own), true);
   {

@@ -24,6 +24,7 @@ class PartialLaps {
     std::uint64_t number = 0;
     std::size_t rows = 0, width = 0;  // width: numbers of a row
     Wishes mine;
+    double busy = 0;  // seconds of a step in which this member works, as far as that is known
   };
   // Merges what this member knows of rows first … last-1 into their numbers; `begins`: there is nothing in those yet.
   using Merge = std::function<void(std::size_t first, std::size_t last, std::span<float> numbers, bool begins)>;
@@ -45,6 +46,8 @@ class PartialLaps {
   base::Clock::Duration waited() const { return clock_.waited(); }
   base::Clock::Duration exchanged() const { return clock_.exchanged(); }
   std::uint64_t numbers_sent() const { return numbers_sent_; }
+  // How busy a member said it is, the same for all who ask; for this one and its neighbours.
+  double busy(int member) const { return parts_[static_cast<std::size_t>(member)].head.busy * kBusyUnit; }
   // What each part that is sent has in front of its numbers, in bytes.
   static std::size_t HeadBytes();
 
@@ -52,14 +55,16 @@ class PartialLaps {
   // In front of a part's numbers. All members are the same program, so that their structs are the same.
   struct Head {
     std::uint32_t step, rows;
-    std::uint32_t stop : 1, save : 1, admit : 1;
-    float sent;  // as LapClock's
+    std::uint32_t stop : 1, save : 1, admit : 1, busy : 29;  // busy: that with whom it begins
+    float sent;                                              // as LapClock's
   };
   struct Part {
     Head head{};
     std::size_t first = 0, last = 0;
     std::vector<float> letter;  // head and numbers
   };
+
+  static constexpr double kBusyUnit = 1e-7;  // seconds; up to 53 of them
 
   void Cut(const Step& step);
   Part& part(int number);  // counted round

@@ -31,9 +31,23 @@ Result<void> CheckNotOfNetworks(const StrategyOptions& options, std::string_view
   if (options.micro != usual.micro) return refuse("micro", options.micro);
   if (options.stages != usual.stages) return refuse("stages", options.stages);
   if (options.pipeline != usual.pipeline) return refuse("pipeline", options.pipeline);
-  if (options.balance || options.recompute)
-    return Error{Code::kInvalid, Str(Option(options.balance ? "balance" : "recompute"),
-                                     " is for networks, whose layers lie with the members; leave it out")};
+  if (options.recompute)
+    return Error{Code::kInvalid,
+                 Str(Option("recompute"), " is for networks, whose layers lie with the members; leave it out")};
+  return {};
+}
+
+// What moves between neighbours are layers, or columns that all know where to find.
+Result<void> CheckBalance(const StrategyOptions& options, const model::Model& model) {
+  if (!options.balance) return {};
+  if (model.ratings() != nullptr)
+    return Error{Code::kInvalid, Str(Option("balance"),
+                                     " is for networks, linear models, fm and kmeans, not for "
+                                     "ratings, past which all items walk; leave it out")};
+  if (model.partials() != nullptr && !options.whole)
+    return Error{Code::kInvalid, Str(Option("balance"), " does not go with ", Option("split"),
+                                     " bytes or own on a ring: rows are handed on by a cut that all know, and who has "
+                                     "moved columns tells its neighbour alone; use rows, or leave it out")};
   return {};
 }
 
@@ -56,6 +70,7 @@ Result<StrategyPtr> MakeRing(const StrategyOptions& options, const Strategy::Wor
   CHECK(!options.undo);  // what is lost lies with others (elastic_ring.h)
   TRY(Check(options, world.model));
   TRY(CheckCodec(options, world.model));
+  TRY(CheckBalance(options, world.model));
   if (world.model.partials() != nullptr) {
     TRY(CheckNotOfNetworks(options, "a step of this model takes a few numbers for each of its rows on a ring"));
     return ring::MakeColumns(options, world);

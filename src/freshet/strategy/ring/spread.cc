@@ -17,23 +17,85 @@ Spread::Spread(const model::Model& model, int members)
   CHECK(model.partials() != nullptr);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     cuts_.push_back(model.partials()->cut(b));
+    if (cuts_[b] == Cut::kNumbers || cuts_[b] == Cut::kRows) {
+      CHECK(length_ == 0);
+      length_ = cuts_[b] == Cut::kNumbers ? blocks_[b].width : blocks_[b].rows;
+    }
     if (cuts_[b] != Cut::kFeatures) continue;
     by_features_ = true;
     features_ = b;
   }
+  for (int member = 0; member <= members_; ++member) firsts_.push_back(fabric::ChunkBegin(length_, member, members_));
+}
+
+Spread::Range Spread::RangeOf(int member) const {
+  const auto at = static_cast<std::size_t>(member);
+  return {firsts_[at], firsts_[at + 1]};
+}
+
+void Spread::Move(std::span<const std::uint32_t> columns, int from, int to) {
+  if (length_ > 0) {
+    CHECK(columns.size() == 2 && (to == from + 1 || to == from - 1));
+    firsts_[static_cast<std::size_t>(std::max(from, to))] = to > from ? columns[0] : columns[1];
+    return;
+  }
+  for (const std::uint32_t range : columns) {
+    const int began = began_.try_emplace(range, OwnerOfRange(range)).first->second;
+    placement_.Move(placement_.GroupOf(features_), range, to);
+    if (began == to) began_.erase(range);
+  }
+}
+
+bool Spread::MayMove(std::span<const std::uint32_t> columns, int from, int to) {
+  if (length_ == 0)
+    return std::all_of(columns.begin(), columns.end(),
+                       [&](std::uint32_t range) { return IsRange(range) && OwnerOfRange(range) != to; });
+  if (columns.size() != 2 || columns[0] >= columns[1] || columns[1] > length_) return false;
+  return from > to ? columns[0] == RangeOf(to).last : columns[1] == RangeOf(to).first;
+}
+
+Spread::Columns Spread::HeldBy(int member) {
+  if (length_ > 0)
+    return {static_cast<std::uint32_t>(RangeOf(member).first), static_cast<std::uint32_t>(RangeOf(member).last)};
+  Columns held;
+  for (const auto& moved : began_)
+    if (OwnerOfRange(moved.first) == member) held.push_back(static_cast<std::uint32_t>(moved.first));
+  return held;
+}
+
+bool Spread::Hold(const std::vector<Columns>& held) {
+  if (held.size() != static_cast<std::size_t>(members_)) return false;
+  if (length_ > 0) {
+    std::uint64_t first = 0;
+    for (const Columns& each : held) {
+      if (each.size() != 2 || each[0] != first || each[1] < first) return false;
+      first = each[1];
+    }
+    if (first != length_) return false;
+    for (std::size_t member = 0; member < held.size(); ++member) firsts_[member] = held[member][0];
+    return true;
+  }
+  for (const auto& moved : began_) placement_.Move(placement_.GroupOf(features_), moved.first, moved.second);
+  began_.clear();
+  for (int member = 0; member < members_; ++member) {
+    const Columns& ranges = held[static_cast<std::size_t>(member)];
+    for (const std::uint32_t range : ranges)
+      if (!IsRange(range) || began_.contains(range)) return false;
+    Move(ranges, member, member);
+  }
+  return true;
 }
 
 Spread::Range Spread::ColumnsOf(std::size_t b, int member) const {
-  const std::uint64_t width = blocks_[b].width;
-  if (cuts_[b] != Cut::kNumbers) return {0, width};
-  return {fabric::ChunkBegin(width, member, members_), fabric::ChunkBegin(width, member + 1, members_)};
+  if (cuts_[b] != Cut::kNumbers) return {0, blocks_[b].width};
+  return RangeOf(member);
 }
 
 Spread::Range Spread::RowsOf(std::size_t b, int member) const {
   const std::uint64_t rows = blocks_[b].rows;
   if (cuts_[b] == Cut::kFirst && member != 0) return {};
   if (cuts_[b] != Cut::kRows) return {0, rows};
-  return {fabric::ChunkBegin(rows, member, members_), fabric::ChunkBegin(rows, member + 1, members_)};
+  return RangeOf(member);
 }
 
 optimize::Portion Spread::PortionOf(int member) const {

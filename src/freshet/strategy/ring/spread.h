@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace freshet::strategy::ring {
 // Which rows and columns of its blocks each member of a ring has, of a model that can be spread (model::Partials). Rows
 // that belong to features lie in short ranges, which are spread by hashing, so that what is met often is not all with
 // one member; of other rows and of columns each has one range. All blocks of features are cut at the same rows.
+//
+// Columns may move between members. Who moved them knows; others are to be told what each holds before they ask for it.
 //
 // Threads: one.
 class Spread {
@@ -31,6 +34,20 @@ class Spread {
     std::uint64_t size() const { return last - first; }
   };
   Range ColumnsOf(std::size_t b, int member) const;
+
+  // What moves, of a model whose rows belong to features: numbers of ranges. Of others: the first row or column, and the one
+  // after the last, of the one block that is cut into a range for each member.
+  using Columns = std::vector<std::uint32_t>;
+  void Move(std::span<const std::uint32_t> columns, int from, int to);
+  // May `to` be given these by its neighbour? Asked by `to`.
+  bool MayMove(std::span<const std::uint32_t> columns, int from, int to);
+  // All that a member holds; of features the ranges that began with others. And that each holds so much, by rank: false for
+  // what cannot be.
+  Columns HeldBy(int member);
+  bool Hold(const std::vector<Columns>& held);
+  std::uint64_t cut_length() const { return length_; }  // rows or columns of that block; 0: there are features
+  Range RangeOf(int member) const;                      // of them
+
   int OwnerOfRange(std::uint64_t range) { return placement_.ServerOf(features_, range * kRangeRows); }
 
   // The rows that a member has of the first `rows` of a block, but for those before `from`, range by range; `at` is how
@@ -50,11 +67,15 @@ class Spread {
  private:
   using Cut = model::Partials::Cut;
   Range RowsOf(std::size_t b, int member) const;  // of what does not belong to features
+  bool IsRange(std::uint64_t range) const { return range <= blocks_[features_].most_rows / kRangeRows; }
 
   const int members_;
   std::vector<optimize::Block> blocks_;  // whole
   std::vector<Cut> cuts_;
-  std::size_t features_ = 0;  // a block of features, when there is one
+  std::size_t features_ = 0;            // a block of features, when there is one
+  std::map<std::uint64_t, int> began_;  // ranges of features that were moved: with whom
+  std::uint64_t length_ = 0;
+  std::vector<std::uint64_t> firsts_;  // by member, and the end
   bool by_features_ = false;
   server::Placement placement_;
 };
