@@ -8,6 +8,7 @@
 #include "fabric/sim/star_flows.h"
 #include "results.h"
 #include "table.h"
+#include "train/belonging.h"
 #include "train/comparison.h"
 #include "verb.h"
 
@@ -171,6 +172,18 @@ Json ToJson(const Flags& flags, const std::vector<Course>& courses) {
   return out;
 }
 
+// What is said of all is used by one of them at least.
+Result<void> CheckOptions(const base::Settings& settings, const Flags& flags,
+                          const std::vector<train::Contender>& contenders) {
+  for (const char* const own : {"strategy", "synchrony", "backup"})
+    if (settings.Given(own))
+      return Error{Code::kInvalid,
+                   Str(Option(own), ": ", Option("strategies"), " says it of each, as in ssp:3,bsp+1; leave it out")};
+  std::vector<train::Together> ways;
+  for (const train::Contender& contender : contenders) contender.Enter(ways.emplace_back(flags.job.together));
+  return train::CheckBelonging(ways, flags.strategies);
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   Flags flags;
   base::Settings settings;
@@ -186,6 +199,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   std::vector<train::Contender> contenders;
   for (const std::string_view name : Split(flags.strategies, ','))
     contenders.push_back(TRY(train::Contender::Parse(Trim(name))));
+  TRY(CheckOptions(settings, flags, contenders));
   if (flags.job.batch == 0) flags.job.batch = 16 * static_cast<std::uint64_t>(flags.workers);
   if (!flags.svg.empty()) TRY(CheckPlaceFor(door.files, flags.svg));
   train::RowPrice price(flags.row_us * 1e-6);

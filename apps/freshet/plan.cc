@@ -6,6 +6,7 @@
 #include "results.h"
 #include "simulate/plan.h"
 #include "table.h"
+#include "train/belonging.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -117,6 +118,13 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     return Error{Code::kInvalid,
                  Str(Option("nodes"), " ", nodes, ": ", found.platform.name, " has ", found.platform.nodes)};
   const simulate::Choices choices = TRY(flags.Choices());
+  std::vector<train::Together> ways(flags.strategies.size());
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    ways[i].strategy.kind = flags.strategies[i];
+    ways[i].strategy.every = static_cast<std::uint64_t>(flags.every);
+    ways[i].strategy.group = flags.group;
+  }
+  if (!ways.empty()) TRY(train::CheckBelonging(ways, Join(flags.strategies, ", ")));
   const ClusterFlags::Chosen chosen = TRY(flags.cluster.Choose(door, std::move(found), nodes));
   simulate::Scenario base;
   base.platform = chosen.platform;

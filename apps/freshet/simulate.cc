@@ -8,7 +8,7 @@
 #include "results.h"
 #include "simulate/simulation.h"
 #include "table.h"
-#include "train/together.h"
+#include "train/belonging.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -227,6 +227,10 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.list) return List(door);
+  TRY(train::CheckBelonging({flags.together}, flags.together.strategy.kind));
+  if (!Served(flags) && flags.servers != "0")
+    return Error{Code::kInvalid, Str(Option("servers"), " goes with ", Option("strategy"), " server, not with ",
+                                     flags.together.strategy.kind, "; it would do nothing: leave it out")};
   ClusterFlags::Found found = TRY(flags.cluster.Find(door));
   const std::vector<int> nodes = TRY((Counts{"nodes", flags.nodes}.Read(found.platform)));
   std::vector<int> servers = {0};

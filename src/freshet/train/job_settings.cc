@@ -4,6 +4,7 @@
 #include "base/version.h"
 #include "data/cache.h"
 #include "strategy/neighbours.h"
+#include "train/belonging.h"
 #include "train/job_parts.h"
 
 namespace freshet::train {
@@ -139,6 +140,14 @@ Result<void> CheckScheduled(const Job& job) {
   return {};
 }
 
+// Before it is known what is learned: workers of whom nothing is said may take the mean (SettleDefaults).
+Result<void> CheckForeign(const Job& job) {
+  std::vector<Together> ways = {job.together};
+  if (job.together.strategy.kind == "allreduce" && !job.Said("strategy"))
+    ways.emplace_back(job.together).strategy.kind = "average";
+  return CheckBelonging(ways, job.together.strategy.kind);
+}
+
 // What several workers cannot do.
 Result<void> CheckTogether(base::Files& files, const Job& job) {
   if (job.learning.optimizer == "lbfgs") TRY(CheckLbfgs(job));
@@ -260,6 +269,7 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
     return Error{Code::kInvalid,
                  Str(Option("large-model"), " is for ", Option("strategy"),
                      " server, ring and modules, whose members each have a part of the model, not for ", kind)};
+  TRY(CheckForeign(job));
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 

@@ -1,0 +1,54 @@
+// What the command line refuses, and how it ends when it is told to.
+
+#include <csignal>
+
+#include "process_testing.h"
+
+namespace freshet::cli {
+namespace {
+
+class RefusalsTest : public testing::Test {
+ protected:
+  RefusalsTest() {
+    std::string rows;
+    for (int row = 0; row < 400; ++row) rows += Str(row % 2, " ", row % 7 + 1, ":1 9:", row % 5, "\n");
+    scratch_.Write("rows.svm", rows);
+  }
+  Finished Run(const std::vector<std::string>& arguments) { return Process(scratch_, arguments, {}).Wait(); }
+  void Refused(const std::vector<std::string>& arguments, const std::string& says, int code = 2) {
+    const Finished finished = Run(arguments);
+    EXPECT_EQ(finished.code, code) << Join(arguments, " ") << "\n" << finished.err;
+    EXPECT_NE(finished.err.find(says), std::string::npos) << Join(arguments, " ") << "\n" << finished.err;
+  }
+
+  base::ScratchDirectory scratch_;
+};
+
+TEST_F(RefusalsTest, OptionsThatWouldDoNothing) {
+  const std::vector<std::string> train = {"train", "rows.svm", "--batch", "64", "--workers", "4"};
+  const auto with = [&](std::vector<std::string> before, const std::vector<std::string>& more) {
+    before.insert(before.end(), more.begin(), more.end());
+    return before;
+  };
+  Refused(with(train, {"--synchrony", "ssp:3"}),
+          "--synchrony goes with --strategy server or groups, not with allreduce; it would do nothing: leave it out");
+  Refused(with(train, {"--every", "8"}), "--every goes with --strategy average, groups or gossip, not with allreduce");
+  Refused(with(train, {"--strategy", "auto", "--micro", "8"}), "--micro goes with --strategy ring or modules");
+  Refused(with(train, {"--strategy", "server", "--slower-when-stale"}),
+          "--slower-when-stale goes with --synchrony ssp:S, asp:V or bap");
+  EXPECT_EQ(Run({"train", "rows.svm", "--workers", "2", "--every", "8", "--quiet"}).code, 0) << "these average";
+  Refused({"compare", "rows.svm", "--strategies", "allreduce,bsp", "--gossip", "walk"}, "--gossip goes with");
+  Refused({"compare", "rows.svm", "--strategies", "allreduce", "--synchrony", "bap"}, "--strategies says it of each");
+  EXPECT_EQ(
+      Run({"compare", "rows.svm", "--workers", "2", "--strategies", "allreduce,ssp:2", "--fetch-every", "2", "--quiet"})
+          .code,
+      0);
+  const std::vector<std::string> simulate = {"simulate", "--platform", "laptop-cluster", "--nodes",
+                                             "2",        "--model",    "lenet5"};
+  Refused(with(simulate, {"--synchrony", "bap"}), "--synchrony goes with --strategy server or groups");
+  Refused(with(simulate, {"--servers", "2"}), "--servers goes with --strategy server, not with allreduce");
+  Refused({"plan", "--platform", "laptop-cluster", "--model", "lenet5", "--every", "8"}, "--every goes with");
+}
+
+}  // namespace
+}  // namespace freshet::cli
