@@ -179,6 +179,10 @@ Result<void> CheckOptions(const base::Settings& settings, const Flags& flags,
     if (settings.Given(own))
       return Error{Code::kInvalid,
                    Str(Option(own), ": ", Option("strategies"), " says it of each, as in ssp:3,bsp+1; leave it out")};
+  for (const train::Contender& contender : contenders)
+    if (contender.backup >= flags.workers)
+      return Error{Code::kInvalid, Str(Option("strategies"), " ", contender.name, ": of ", flags.workers,
+                                       " workers at most ", flags.workers - 1, " need not be waited for")};
   std::vector<train::Together> ways;
   for (const train::Contender& contender : contenders) contender.Enter(ways.emplace_back(flags.job.together));
   return train::CheckBelonging(ways, flags.strategies);
@@ -208,6 +212,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                      .row_price = price,
                      .platform = nullptr,
                      .flows = nullptr};
+  if (arena.straggler.rank >= flags.workers)
+    return Error{Code::kInvalid, Str(Option("straggler"), " ", flags.straggler, ": of ", flags.workers,
+                                     " workers the last is rank ", flags.workers - 1)};
   std::optional<fabric::sim::Platform> platform;
   std::unique_ptr<fabric::sim::Flows> flows;
   if (!flags.platform.empty()) {

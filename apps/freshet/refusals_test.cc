@@ -50,5 +50,14 @@ TEST_F(RefusalsTest, OptionsThatWouldDoNothing) {
   Refused({"plan", "--platform", "laptop-cluster", "--model", "lenet5", "--every", "8"}, "--every goes with");
 }
 
+TEST_F(RefusalsTest, MoreThatAreNotWaitedForThanThereAre) {
+  Refused({"train", "rows.svm", "--batch", "64", "--workers", "4", "--backup", "4"},
+          "--backup 4 of 4 workers that make updates leaves none; give at most 3");
+  Refused({"compare", "rows.svm", "--strategies", "bsp,bsp+4", "--workers", "4"},
+          "--strategies bsp+4: of 4 workers at most 3 need not be waited for");
+  Refused({"compare", "rows.svm", "--strategies", "bsp", "--workers", "4", "--straggler", "2x@4"},
+          "--straggler 2x@4: of 4 workers the last is rank 3");
+}
+
 }  // namespace
 }  // namespace freshet::cli

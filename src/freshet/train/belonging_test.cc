@@ -98,5 +98,23 @@ TEST(Belonging, AJobOfWhichNoStrategyIsSaidMayBecomeOneThatAverages) {
   EXPECT_TRUE(Refused(Check(files, job, 4)).starts_with("--every goes with")) << Refused(Check(files, job, 4));
 }
 
+TEST(Check, ThoseWhoAreNotWaitedForAreFewerThanThoseWhoMakeUpdates) {
+  base::PosixFiles files;
+  Job job;
+  const auto checked = [&](const std::string& strategy, int backup, int servers, int workers) {
+    job.together.strategy.kind = strategy;
+    job.together.strategy.backup = backup;
+    job.together.strategy.servers = servers;
+    return Refused(Check(files, job, workers));
+  };
+  EXPECT_EQ(checked("allreduce", 3, 0, 4), "not refused");
+  EXPECT_EQ(checked("allreduce", 4, 0, 4), "--backup 4 of 4 workers that make updates leaves none; give at most 3");
+  EXPECT_EQ(checked("server", 3, 1, 4), "--backup 3 of 3 workers that make updates leaves none; give at most 2");
+  EXPECT_EQ(checked("server", 2, 1, 4), "not refused");
+  EXPECT_EQ(checked("allreduce", 1, 0, 1), "--backup 1 of one worker that makes updates; leave it out");
+  job.together.elastic = "1:3";
+  EXPECT_EQ(checked("allreduce", 2, 0, 1), "not refused");
+}
+
 }  // namespace
 }  // namespace freshet::train

@@ -148,6 +148,17 @@ Result<void> CheckForeign(const Job& job) {
   return CheckBelonging(ways, job.together.strategy.kind);
 }
 
+// Those who are not waited for are fewer than those who make updates.
+Result<void> CheckBackup(const Job& job, int workers) {
+  const strategy::StrategyOptions& how = job.together.strategy;
+  const int most = job.together.MostWorkers(workers), makers = how.kind == "server" ? most - how.servers : most;
+  if (how.backup == 0 || how.backup < makers || makers < 1) return {};
+  return Error{Code::kInvalid,
+               makers == 1 ? Str(Option("backup"), " ", how.backup, " of one worker that makes updates; leave it out")
+                           : Str(Option("backup"), " ", how.backup, " of ", makers,
+                                 " workers that make updates leaves none; give at most ", makers - 1)};
+}
+
 // What several workers cannot do.
 Result<void> CheckTogether(base::Files& files, const Job& job) {
   if (job.learning.optimizer == "lbfgs") TRY(CheckLbfgs(job));
@@ -270,6 +281,7 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
                  Str(Option("large-model"), " is for ", Option("strategy"),
                      " server, ring and modules, whose members each have a part of the model, not for ", kind)};
   TRY(CheckForeign(job));
+  TRY(CheckBackup(job, workers));
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 
