@@ -59,5 +59,14 @@ TEST_F(RefusalsTest, MoreThatAreNotWaitedForThanThereAre) {
           "--straggler 2x@4: of 4 workers the last is rank 3");
 }
 
+TEST_F(RefusalsTest, AnEmptySynchrony) {
+  for (const std::vector<std::string>& given : {std::vector<std::string>{"--synchrony", ""}, {"--synchrony="}}) {
+    std::vector<std::string> arguments = {"train", "rows.svm", "--workers", "2", "--strategy", "server"};
+    arguments.insert(arguments.end(), given.begin(), given.end());
+    Refused(arguments, "--synchrony: found an empty text");
+  }
+  Refused({"mode", "", "127.0.0.1:9", "--job", "x"}, "found an empty mode, expected bsp");
+}
+
 }  // namespace
 }  // namespace freshet::cli
