@@ -315,13 +315,39 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-Result<void> CheckTrainConfig(std::string_view toml, const std::string& name, bool data) {
+Result<void> CheckTrainConfig(const TrainConfig& config) {
   TrainFlags flags;
   base::Settings settings;
   flags.Register(settings);
-  TRY(settings.ParseToml(toml, name));
-  if (data && flags.job.input.paths.empty())
-    return Error{Code::kInvalid, Str(name, ": [train] names no data: data = [\"FILE\", …]")};
+  TRY(settings.ParseToml(config.toml, config.name));
+  if (!config.data) return {};
+  const auto refuse = [&](std::string_view why) { return Error{Code::kInvalid, Str(config.name, ": [train] ", why)}; };
+  train::Job& job = flags.job;
+  if (job.input.paths.empty()) return refuse("names no data: data = [\"FILE\", …]");
+  for (const char* const given : {"workers", "elastic", "rank", "world", "rendezvous", "job", "token-file", "fabric"})
+    if (settings.Given(given))
+      return refuse(Str(given, " is what [job] says: nodes, workers of a node, elastic, engine; leave it out"));
+  if (const int servers = job.together.strategy.servers; servers >= config.processes && config.elastic.empty())
+    return refuse(Str("servers = ", servers, ", and [job] has ", config.processes,
+                      " processes in all, of which one has to read rows at least"));
+  return {};
+}
+
+Result<void> CheckTrainFiles(base::Files& files, const TrainConfig& config, const std::string& place) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  TRY(settings.ParseToml(config.toml, config.name));
+  data::Input& input = flags.job.input;
+  const int shares = flags.job.together.own() ? config.processes : 1;
+  for (int rank = 0; rank < shares; ++rank) {
+    if (flags.job.together.own()) input.rank = rank;
+    std::vector<std::string> paths = input.Resolved();
+    if (!flags.test.empty()) paths.push_back(flags.test);
+    for (const std::string& path : paths)
+      TRY(files.Glob(path.starts_with('/') ? path : Str(place, "/", path))
+              .While(Str("reading [train] of ", config.name)));
+  }
   return {};
 }
 
