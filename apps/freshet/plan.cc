@@ -2,6 +2,7 @@
 
 #include "base/option.h"
 #include "cluster_flags.h"
+#include "ends_at_signals.h"
 #include "fabric/codecs/codec.h"
 #include "results.h"
 #include "simulate/plan.h"
@@ -112,6 +113,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::Settings settings;
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  const EndsAtSignals ending(door);
   ClusterFlags::Found found = TRY(flags.cluster.Find(door));
   const int nodes = flags.nodes > 0 ? flags.nodes : std::min(found.platform.nodes, 64);
   if (nodes > found.platform.nodes)

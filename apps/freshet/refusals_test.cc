@@ -68,5 +68,27 @@ TEST_F(RefusalsTest, AnEmptySynchrony) {
   Refused({"mode", "", "127.0.0.1:9", "--job", "x"}, "found an empty mode, expected bsp");
 }
 
+TEST_F(RefusalsTest, ASimulationEndsWhenItIsTold) {
+  scratch_.Write("star.toml", "nodes = 512\ncores = 4\n");
+  const std::vector<std::string> simulate = {"simulate", "--platform",       "star.toml", "--nodes",
+                                             "512",      "--steps",          "1000",      "--model",
+                                             "alexnet",  "--batch-per-node", "8",         "--json"};
+  const std::vector<std::string> plan = {"plan", "--platform", "star.toml", "--nodes", "256",     "--steps",
+                                         "1000", "--batch",    "4096",      "--model", "alexnet", "--json"};
+  for (const auto& arguments : {simulate, plan})
+    for (const int signal : {SIGINT, SIGTERM}) {
+      Process process(scratch_, arguments, {});
+      usleep(700'000);
+      ASSERT_TRUE(process.Running()) << process.said();
+      kill(process.pid(), signal);
+      for (int tries = 0; tries < 100 && process.Running(); ++tries) usleep(20'000);
+      ASSERT_FALSE(process.Running()) << arguments[0] << " goes on";
+      const Finished finished = process.Wait();
+      EXPECT_EQ(finished.code, 128 + signal);
+      EXPECT_EQ(finished.ErrorLines(), std::vector<std::string>{"stopped"}) << finished.err;
+      EXPECT_NE(finished.out.find(Str("\"exit_code\":", 128 + signal)), std::string::npos) << finished.out;
+    }
+}
+
 }  // namespace
 }  // namespace freshet::cli
