@@ -68,6 +68,15 @@ TEST_F(RefusalsTest, AnEmptySynchrony) {
   Refused({"mode", "", "127.0.0.1:9", "--job", "x"}, "found an empty mode, expected bsp");
 }
 
+TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
+  scratch_.Write("empty.svm", "");
+  EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);
+  EXPECT_NE(Run({"train", "rows.svm", "-o", "m.model", "--model", "factorization"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "m.model.lock"));
+  EXPECT_EQ(Run({"train", "rows.svm", "-o", "m.model", "--quiet"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "m.model.lock"));
+}
+
 TEST_F(RefusalsTest, ASimulationEndsWhenItIsTold) {
   scratch_.Write("star.toml", "nodes = 512\ncores = 4\n");
   const std::vector<std::string> simulate = {"simulate", "--platform",       "star.toml", "--nodes",

@@ -184,6 +184,23 @@ void WarnIfNothingLearned(Door& door, const Done& done) {
                     : Str("more --epochs, another --rate", lbfgs ? ", or --optimizer lbfgs" : ""));
 }
 
+// A lock that is gone with who held it, also after a failure.
+class OutLock final : public base::FileLock {
+ public:
+  static Result<std::unique_ptr<base::FileLock>> Take(base::Files& files, const std::string& path) {
+    auto held = TRY(files.Lock(path));
+    return std::unique_ptr<base::FileLock>(std::make_unique<OutLock>(files, path, std::move(held)));
+  }
+  OutLock(base::Files& files, std::string path, std::unique_ptr<base::FileLock> held)
+      : files_(files), path_(std::move(path)), held_(std::move(held)) {}
+  ~OutLock() override { (void)files_.Remove(path_); }  // while it is held, so that nobody else's is removed
+
+ private:
+  base::Files& files_;
+  const std::string path_;
+  const std::unique_ptr<base::FileLock> held_;
+};
+
 // What is written when all is done: better refused before. Whoever prints the results writes them, too.
 Result<std::unique_ptr<base::FileLock>> CheckPlaces(Door& door, const TrainFlags& flags) {
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
@@ -191,7 +208,7 @@ Result<std::unique_ptr<base::FileLock>> CheckPlaces(Door& door, const TrainFlags
   if (!door.speaks) return std::unique_ptr<base::FileLock>();
   for (const std::string& path : {flags.out, flags.curve}) TRY(CheckPlaceFor(door.files, path));
   if (flags.out.empty() || door.files.IsDevice(flags.out)) return std::unique_ptr<base::FileLock>();
-  return door.files.Lock(flags.out + ".lock");
+  return OutLock::Take(door.files, flags.out + ".lock");
 }
 
 // Who was the first before may still be there, cut off from the others, and will soon find out.
@@ -292,7 +309,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     done.test = TRY(train::Evaluate(env, outcome, {flags.test}, &door.stop));
     if (outcome.trace != nullptr) TRY(outcome.trace->Write());
   }
-  if (lock.value() != nullptr) (void)door.files.Remove(flags.out + ".lock");
+  lock.value().reset();
   done.seconds = base::Seconds(door.clock.Now() - started);
   WarnIfNothingLearned(door, done);
   return Show(door, flags, done, view.curve());
