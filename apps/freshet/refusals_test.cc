@@ -68,6 +68,19 @@ TEST_F(RefusalsTest, AnEmptySynchrony) {
   Refused({"mode", "", "127.0.0.1:9", "--job", "x"}, "found an empty mode, expected bsp");
 }
 
+TEST_F(RefusalsTest, LimitsAreWrittenAsTheyAre) {
+  Refused({"train", "rows.svm", "--strategy", "scheduled", "--coordinates", "0"},
+          "--coordinates: found '0', expected a whole number from 1 to 4096");
+  scratch_.Write("nodes.toml", "[job]\nnodes = 0\n[train]\ndata = [\"rows.svm\"]\n");
+  Refused({"submit", "nodes.toml", "--dry-run"}, "found '0', expected a whole number from 1 to 100000");
+}
+
+TEST_F(RefusalsTest, ATextThatIsNotWhatItShouldBeIsNamed) {
+  scratch_.Write("list.json", "[1]");
+  Refused({"plan", "--calibration", "list.json"},
+          "list.json: is no calibration; freshet bench --calibrate list.json writes one\n", 6);
+}
+
 TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
   scratch_.Write("empty.svm", "");
   EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);
