@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/toml.h"
+#include "train/together.h"
 #include "train_config.h"
 
 namespace freshet::cli {
@@ -63,6 +64,49 @@ std::optional<std::int64_t> Digits(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   return whole && number >= 0 && number < 1'000'000 ? std::optional(number) : std::nullopt;
+}
+
+bool Controls(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+// Not where it stands bare in a line of the script: a scheduler would take it for another word, or for more than itself.
+constexpr std::string_view kNotBare = " '\"`$%\\#;&|<>()*?[]{}!";
+
+// What would not be one word of a line that the scheduler reads.
+void CheckWords(const BatchJob& job, const std::string& path, std::vector<std::string>& mistakes) {
+  const std::pair<const char*, const std::string&> words[] = {
+      {"queue", job.queue}, {"account", job.account}, {"directory", job.directory}};
+  for (const auto& [name, text] : words) {
+    const std::size_t at = text.find_first_of(kNotBare);
+    if (Controls(text))
+      mistakes.push_back(Str(path, ": ", name, ": found ", Quoted(text), ", which has a control character"));
+    else if (at != std::string::npos)
+      mistakes.push_back(Str(path, ": ", name, ": found ", Quoted(text), ", in which the scheduler would not take ",
+                             Quoted(text.substr(at, 1)), " as it is; leave such characters out"));
+  }
+  for (const std::string& option : job.options)
+    if (Controls(option))
+      mistakes.push_back(Str(path, ": options: found ", Quoted(option), ", which has a control character"));
+  const std::string_view size = job.memory;
+  if (!size.empty() && (!Digits(size.substr(0, size.size() - 1)) || Digits(size.substr(0, size.size() - 1)) == 0 ||
+                        std::string_view("KMGTkmgt").find(size.back()) == std::string_view::npos))
+    mistakes.push_back(
+        Str(path, ": memory: found ", Quoted(size), ", expected a whole number with K, M, G or T, as 16G"));
+}
+
+// How many may be there, and how many are started.
+void CheckElastic(const BatchJob& job, const std::string& path, std::vector<std::string>& mistakes) {
+  if (job.elastic.empty()) return;
+  train::Together together;
+  together.elastic = job.elastic;
+  const auto bounds = together.ElasticBounds();
+  if (!bounds.ok())
+    mistakes.push_back(Str(path, ": elastic: found ", Quoted(job.elastic),
+                           ", expected MIN:MAX, the numbers of workers between which it may go on, as 2:8"));
+  else if (bounds.value().least > job.total())
+    mistakes.push_back(Str(path, ": elastic: found ", Quoted(job.elastic), ", and ", job.nodes, " nodes of ",
+                           job.workers, " workers are ", job.total(), ": they could never begin"));
 }
 
 }  // namespace
@@ -136,7 +180,7 @@ Result<BatchJob> ReadBatchJob(base::Files& files, const std::string& path) {
   };
   note(of_job.ParseToml(tables.job, path));
   note(of_spark.ParseToml(tables.spark, path));
-  note(CheckTrainConfig(tables.train, path, job.engine != "spark"));
+  note(CheckTrainConfig({tables.train, path, job.total(), job.elastic, job.engine != "spark"}));
   if (const auto seconds = job.time.empty() ? Result<std::int64_t>(0) : ParseTimeLimit(job.time); seconds.ok())
     job.seconds = seconds.value();
   else
@@ -153,15 +197,27 @@ Result<BatchJob> ReadBatchJob(base::Files& files, const std::string& path) {
          Str("engine spark starts Spark under Slurm, not under ", job.scheduler));
   refuse(!job.name.empty() && job.name.find_first_not_of(kInNames) != std::string::npos,
          Str("name: found ", Quoted(job.name), ", expected letters, digits, '.', '-' and '_'"));
+  CheckWords(job, path, mistakes);
+  CheckElastic(job, path, mistakes);
   if (!mistakes.empty()) return Error{Code::kInvalid, Join(mistakes, "\n")};
   job.train = tables.train;
   const std::filesystem::path file = std::filesystem::absolute(path).lexically_normal();
   job.place = file.parent_path();
+  job.source = path;
   if (job.name.empty()) job.name = file.stem();
   for (char& c : job.name)
     if (kInNames.find(c) == std::string_view::npos) c = '-';
   job.directory = (file.parent_path() / (job.directory.empty() ? job.name : job.directory)).lexically_normal();
+  if (const std::size_t at = job.directory.find_first_of(kNotBare); at != std::string::npos || Controls(job.directory))
+    return Error{Code::kInvalid, Str(path, ": the job's files would lie in ", Quoted(job.directory),
+                                     ", a path that the scheduler would not take as it is; give a directory without ",
+                                     "spaces, quotes and the like")};
   return job;
+}
+
+Result<void> CheckFiles(base::Files& files, const BatchJob& job) {
+  if (job.engine == "spark") return {};
+  return CheckTrainFiles(files, {job.train, job.source, job.total(), job.elastic}, job.place);
 }
 
 }  // namespace freshet::cli

@@ -23,6 +23,7 @@ struct BatchJob {
   std::vector<std::string> arguments, conf;
   int port = 0;
 
+  std::string source;        // the file that describes it, as it was named
   std::string place;         // where the file lies: an absolute path
   std::string train;         // the settings of freshet train, as TOML
   std::int64_t seconds = 0;  // time
@@ -37,6 +38,9 @@ struct BatchJob {
 
 // kInvalid with one line per mistake, kNotFound when there is no such file.
 Result<BatchJob> ReadBatchJob(base::Files& files, const std::string& path);
+
+// kNotFound when files of rows that it names are not there.
+Result<void> CheckFiles(base::Files& files, const BatchJob& job);
 
 // "[D-]HH:MM:SS" or "HH:MM", in seconds.
 Result<std::int64_t> ParseTimeLimit(std::string_view text);

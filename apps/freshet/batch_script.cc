@@ -60,7 +60,7 @@ std::string OfLsf(const BatchJob& job) {
 
 std::string OfPbs(const BatchJob& job) {
   std::string select = Str("-l select=", job.nodes, ":ncpus=", Cores(job), ":mpiprocs=", job.workers);
-  if (!job.memory.empty()) select += Str(":mem=", job.memory, job.memory.ends_with('b') ? "" : "b");
+  if (!job.memory.empty()) select += Str(":mem=", job.memory, "b");
   std::vector<std::string> words = {Str("-N ", job.name), select, Str("-o ", job.Own("log")), "-j oe", "-r y"};
   if (job.seconds > 0) words.push_back(Str("-l walltime=", Clock(job.seconds)));
   if (!job.queue.empty()) words.push_back(Str("-q ", job.queue));

@@ -8,6 +8,7 @@
 #include "fabric/sim/star_flows.h"
 #include "results.h"
 #include "table.h"
+#include "train/belonging.h"
 #include "train/comparison.h"
 #include "verb.h"
 
@@ -171,6 +172,22 @@ Json ToJson(const Flags& flags, const std::vector<Course>& courses) {
   return out;
 }
 
+// What is said of all is used by one of them at least.
+Result<void> CheckOptions(const base::Settings& settings, const Flags& flags,
+                          const std::vector<train::Contender>& contenders) {
+  for (const char* const own : {"strategy", "synchrony", "backup"})
+    if (settings.Given(own))
+      return Error{Code::kInvalid,
+                   Str(Option(own), ": ", Option("strategies"), " says it of each, as in ssp:3,bsp+1; leave it out")};
+  for (const train::Contender& contender : contenders)
+    if (contender.backup >= flags.workers)
+      return Error{Code::kInvalid, Str(Option("strategies"), " ", contender.name, ": of ", flags.workers,
+                                       " workers at most ", flags.workers - 1, " need not be waited for")};
+  std::vector<train::Together> ways;
+  for (const train::Contender& contender : contenders) contender.Enter(ways.emplace_back(flags.job.together));
+  return train::CheckBelonging(ways, flags.strategies);
+}
+
 Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& arguments) {
   Flags flags;
   base::Settings settings;
@@ -186,6 +203,7 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   std::vector<train::Contender> contenders;
   for (const std::string_view name : Split(flags.strategies, ','))
     contenders.push_back(TRY(train::Contender::Parse(Trim(name))));
+  TRY(CheckOptions(settings, flags, contenders));
   if (flags.job.batch == 0) flags.job.batch = 16 * static_cast<std::uint64_t>(flags.workers);
   if (!flags.svg.empty()) TRY(CheckPlaceFor(door.files, flags.svg));
   train::RowPrice price(flags.row_us * 1e-6);
@@ -194,6 +212,9 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
                      .row_price = price,
                      .platform = nullptr,
                      .flows = nullptr};
+  if (arena.straggler.rank >= flags.workers)
+    return Error{Code::kInvalid, Str(Option("straggler"), " ", flags.straggler, ": of ", flags.workers,
+                                     " workers the last is rank ", flags.workers - 1)};
   std::optional<fabric::sim::Platform> platform;
   std::unique_ptr<fabric::sim::Flows> flows;
   if (!flags.platform.empty()) {

@@ -24,6 +24,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (words.size() != 2)
     return Error{Code::kInvalid, Str("found ", words.size(), " words, expected two: ", verb.usage)};
+  if (words[0].empty())
+    return Error{Code::kInvalid, "found an empty mode, expected bsp, ssp:CLOCKS (as ssp:3), asp:SIGNIFICANCE or bap"};
   const std::string to = TRY(strategy::server::Synchrony::Parse(words[0])).ToText();
   flags.address = words[1];
   const auto asker = TRY(Asker::Open(flags, door));

@@ -2,10 +2,12 @@
 
 #include "base/option.h"
 #include "cluster_flags.h"
+#include "ends_at_signals.h"
 #include "fabric/codecs/codec.h"
 #include "results.h"
 #include "simulate/plan.h"
 #include "table.h"
+#include "train/belonging.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -111,12 +113,20 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   base::Settings settings;
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
+  const EndsAtSignals ending(door);
   ClusterFlags::Found found = TRY(flags.cluster.Find(door));
   const int nodes = flags.nodes > 0 ? flags.nodes : std::min(found.platform.nodes, 64);
   if (nodes > found.platform.nodes)
     return Error{Code::kInvalid,
                  Str(Option("nodes"), " ", nodes, ": ", found.platform.name, " has ", found.platform.nodes)};
   const simulate::Choices choices = TRY(flags.Choices());
+  std::vector<train::Together> ways(flags.strategies.size());
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    ways[i].strategy.kind = flags.strategies[i];
+    ways[i].strategy.every = static_cast<std::uint64_t>(flags.every);
+    ways[i].strategy.group = flags.group;
+  }
+  if (!ways.empty()) TRY(train::CheckBelonging(ways, Join(flags.strategies, ", ")));
   const ClusterFlags::Chosen chosen = TRY(flags.cluster.Choose(door, std::move(found), nodes));
   simulate::Scenario base;
   base.platform = chosen.platform;

@@ -13,6 +13,7 @@
 
 #include "base/option.h"
 #include "base/stoppable_files.h"
+#include "ends_at_signals.h"
 #include "model/short_waits/short_waits.h"
 #include "results.h"
 
@@ -116,7 +117,41 @@ bool NobodyTakesResults() {
   return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
+// What is said by the handler below, made before: it may only write.
+struct LastWords {
+  std::string json = {};
+  int signal = 0;
+};
+LastWords g_last_words[2];
+
+void EndAtOnce(int signal) {
+  const char text[] = "\nfreshet: stopped\n";
+  (void)!write(2, text, sizeof text - 1);
+  for (const LastWords& words : g_last_words)
+    if (words.signal == signal) (void)!write(1, words.json.data(), words.json.size());
+  _exit(128 + signal);
+}
+
 }  // namespace
+
+EndsAtSignals::EndsAtSignals(const Door& door) {
+  const bool json = WantsJson(door.arguments);
+  const auto words = [&](int signal) {
+    return LastWords{json ? FailureJson(Error{Code::kStopped, "stopped"}, 128 + signal) : "", signal};
+  };
+  g_last_words[0] = words(SIGINT);
+  g_last_words[1] = words(SIGTERM);
+  struct sigaction action {};
+  action.sa_flags = SA_ONSTACK;
+  action.sa_handler = EndAtOnce;
+  sigaction(SIGINT, &action, &interrupt_);
+  sigaction(SIGTERM, &action, &terminate_);
+}
+
+EndsAtSignals::~EndsAtSignals() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+}
 
 int RunProgram(int argc, char** argv, Extras extras) {
   if (MayComputeNetworks({argv, static_cast<std::size_t>(argc)})) model::WaitShortly(argv);

@@ -1,14 +1,16 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/option.h"
 #include "chart.h"
 #include "cluster_flags.h"
+#include "ends_at_signals.h"
 #include "results.h"
 #include "simulate/simulation.h"
 #include "table.h"
-#include "train/together.h"
+#include "train/belonging.h"
 #include "verb.h"
 
 namespace freshet::cli {
@@ -227,6 +229,11 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
   flags.Register(settings);
   if (!TRY(ParseArguments(door, verb, arguments, settings))) return {};
   if (flags.list) return List(door);
+  TRY(train::CheckBelonging({flags.together}, flags.together.strategy.kind));
+  if (!Served(flags) && flags.servers != "0")
+    return Error{Code::kInvalid, Str(Option("servers"), " goes with ", Option("strategy"), " server, not with ",
+                                     flags.together.strategy.kind, "; it would do nothing: leave it out")};
+  std::optional<EndsAtSignals> ending(std::in_place, door);
   ClusterFlags::Found found = TRY(flags.cluster.Find(door));
   const std::vector<int> nodes = TRY((Counts{"nodes", flags.nodes}.Read(found.platform)));
   std::vector<int> servers = {0};
@@ -269,6 +276,8 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
     rows.push_back(std::move(row));
     door.log.Info("simulated", "nodes", count, "servers", serve, "letters", rows.back().outcome.letters);
   }
+  ending.reset();
+  TRY(door.GoOn());
   if (!flags.trace.empty()) {
     const std::string events = Str("{\"traceEvents\":[", rows.back().outcome.trace, "]}\n");
     TRY(base::WriteAtomic(door.files, flags.trace, [&](base::OutputFile& file) { return file.Write(events); }));

@@ -29,7 +29,7 @@ struct Flags {
   void Register(base::Settings& settings) {
     settings.Add("job", &words, "the file that describes the job, perhaps after status, logs or cancel",
                  {.value = "FILE", .positional = true});
-    settings.Add("dry-run", &dry_run, "print the script; submit nothing, write nothing");
+    settings.Add("dry-run", &dry_run, "print the script (with --json in an object); submit nothing, write nothing");
     settings.Add("wait", &wait, "stay until the job has ended, and end as it did; Ctrl-C leaves the job alone");
     settings.Add("json", &json, "answers as one JSON object");
   }
@@ -170,8 +170,9 @@ Result<void> Submit(Door& door, const Flags& flags, const std::string& path) {
   BatchJob job = TRY(ReadBatchJob(door.files, path));
   if (job.program.empty()) job.program = std::filesystem::read_symlink("/proc/self/exe");
   const Scheduler& scheduler = *TRY(SchedulerOf(job));
+  TRY(CheckFiles(door.files, job));
   const std::string script = BatchScript(job, scheduler);
-  if (flags.dry_run) return Print(door.files, script);
+  if (flags.dry_run) return Print(door.files, flags.json ? JsonLine(Json{{"schema", 1}, {"script", script}}) : script);
   if (door.files.Exists(job.Own("state.json"))) {
     const Submitted before = TRY(Find(door.files, path));
     const std::string state = before.State();

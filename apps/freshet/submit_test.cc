@@ -143,6 +143,41 @@ TEST_F(SubmitTest, WhatIsWrongIsSaidWhereItStands) {
   EXPECT_EQ(ParseTimeLimit("0:01").value(), 60);
 }
 
+// Nothing that stands in the description becomes a line, or a word, of its own.
+TEST_F(SubmitTest, WhatTheSchedulerWouldTakeForSomethingElseIsRefused) {
+  const auto mistakes = [&](const std::string& job, const std::string& train = "") {
+    return Mistakes(Str("[job]\n", job, "\n[train]\ndata = [\"x\"]\n", train));
+  };
+  EXPECT_TRUE(Has(mistakes("queue = \"x\\n#SBATCH --uid=0\""), "queue: found ")) << "a line of its own";
+  EXPECT_TRUE(Has(mistakes("account = \"a\\tb\""), "account: found "));
+  EXPECT_TRUE(Has(mistakes("options = [\"--x\\n#SBATCH --uid=0\"]"), "options: found "));
+  for (const char* const directory : {"my job", "a$b", "it's", "50%"})
+    EXPECT_TRUE(Has(mistakes(Str("directory = \"", directory, "\"")), "directory: found ")) << directory;
+  for (const char* const memory : {"lots", "16", "G", "0G", "16 G", "-1G"})
+    EXPECT_TRUE(Has(mistakes(Str("memory = \"", memory, "\"")), "expected a whole number with K, M, G or T, as 16G"))
+        << memory;
+  EXPECT_TRUE(Has(mistakes("workers = 2\nelastic = \"3:9\""),
+                  "elastic: found '3:9', and 1 nodes of 2 workers are 2: they could never begin"));
+  EXPECT_TRUE(Has(mistakes("elastic = \"3\""), "elastic: found '3', expected MIN:MAX"));
+  EXPECT_TRUE(Has(mistakes("", "workers = 3"), "[train] workers is what [job] says"));
+  EXPECT_TRUE(Has(mistakes("", "rank = 7"), "[train] rank is what [job] says"));
+  EXPECT_TRUE(
+      Has(mistakes("workers = 2", "strategy = \"server\"\nservers = 2"), "[train] servers = 2, and [job] has 2"));
+}
+
+TEST_F(SubmitTest, DataThatIsNotThereIsRefusedAndTheScriptMayBeAskedForAsJson) {
+  scratch_.Write("sea.toml", "[job]\nscheduler = \"slurm\"\n[train]\ndata = [\"rows.csv\"]\n");
+  const Finished missing = Run({"submit", "sea.toml", "--dry-run"});
+  EXPECT_NE(missing.code, 0);
+  EXPECT_TRUE(Has(missing.err, "/rows.csv: no such file; while reading [train] of sea.toml")) << missing.err;
+  scratch_.Write("rows.csv", "x,y\n1,0\n2,1\n");
+  const Finished found = Run({"submit", "sea.toml", "--dry-run", "--json"});
+  EXPECT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = nlohmann::json::parse(found.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << found.out;
+  EXPECT_EQ(json.at("script"), Run({"submit", "sea.toml", "--dry-run"}).out);
+}
+
 TEST_F(SubmitTest, UnderstandsWhatSchedulersSay) {
   const Scheduler &slurm = *FindScheduler("slurm"), &lsf = *FindScheduler("lsf"), &pbs = *FindScheduler("pbs");
   EXPECT_EQ(JobNumber(slurm, "17;cluster\n"), "17");

@@ -185,6 +185,23 @@ void WarnIfNothingLearned(Door& door, const Done& done) {
                     : Str("more --epochs, another --rate", lbfgs ? ", or --optimizer lbfgs" : ""));
 }
 
+// A lock that is gone with who held it, also after a failure.
+class OutLock final : public base::FileLock {
+ public:
+  static Result<std::unique_ptr<base::FileLock>> Take(base::Files& files, const std::string& path) {
+    auto held = TRY(files.Lock(path));
+    return std::unique_ptr<base::FileLock>(std::make_unique<OutLock>(files, path, std::move(held)));
+  }
+  OutLock(base::Files& files, std::string path, std::unique_ptr<base::FileLock> held)
+      : files_(files), path_(std::move(path)), held_(std::move(held)) {}
+  ~OutLock() override { (void)files_.Remove(path_); }  // while it is held, so that nobody else's is removed
+
+ private:
+  base::Files& files_;
+  const std::string path_;
+  const std::unique_ptr<base::FileLock> held_;
+};
+
 // What is written when all is done: better refused before. Whoever prints the results writes them, too.
 Result<std::unique_ptr<base::FileLock>> CheckPlaces(Door& door, const TrainFlags& flags) {
   if (flags.out == "-") return Error{Code::kInvalid, "--out: a model goes to a file, not to standard output"};
@@ -192,7 +209,7 @@ Result<std::unique_ptr<base::FileLock>> CheckPlaces(Door& door, const TrainFlags
   if (!door.speaks) return std::unique_ptr<base::FileLock>();
   for (const std::string& path : {flags.out, flags.curve}) TRY(CheckPlaceFor(door.files, path));
   if (flags.out.empty() || door.files.IsDevice(flags.out)) return std::unique_ptr<base::FileLock>();
-  return door.files.Lock(flags.out + ".lock");
+  return OutLock::Take(door.files, flags.out + ".lock");
 }
 
 // Who was the first before may still be there, cut off from the others, and will soon find out.
@@ -293,7 +310,7 @@ Result<void> Train(Door& door, TrainFlags& flags, const base::Settings& settings
     done.test = TRY(train::Evaluate(env, outcome, {flags.test}, &door.stop));
     if (outcome.trace != nullptr) TRY(outcome.trace->Write());
   }
-  if (lock.value() != nullptr) (void)door.files.Remove(flags.out + ".lock");
+  lock.value().reset();
   done.seconds = base::Seconds(door.clock.Now() - started);
   WarnIfNothingLearned(door, done);
   return Show(door, flags, done, view.curve());
@@ -316,13 +333,39 @@ Result<void> Run(Door& door, const Verb& verb, const std::vector<std::string>& a
 
 }  // namespace
 
-Result<void> CheckTrainConfig(std::string_view toml, const std::string& name, bool data) {
+Result<void> CheckTrainConfig(const TrainConfig& config) {
   TrainFlags flags;
   base::Settings settings;
   flags.Register(settings);
-  TRY(settings.ParseToml(toml, name));
-  if (data && flags.job.input.paths.empty())
-    return Error{Code::kInvalid, Str(name, ": [train] names no data: data = [\"FILE\", …]")};
+  TRY(settings.ParseToml(config.toml, config.name));
+  if (!config.data) return {};
+  const auto refuse = [&](std::string_view why) { return Error{Code::kInvalid, Str(config.name, ": [train] ", why)}; };
+  train::Job& job = flags.job;
+  if (job.input.paths.empty()) return refuse("names no data: data = [\"FILE\", …]");
+  for (const char* const given : {"workers", "elastic", "rank", "world", "rendezvous", "job", "token-file", "fabric"})
+    if (settings.Given(given))
+      return refuse(Str(given, " is what [job] says: nodes, workers of a node, elastic, engine; leave it out"));
+  if (const int servers = job.together.strategy.servers; servers >= config.processes && config.elastic.empty())
+    return refuse(Str("servers = ", servers, ", and [job] has ", config.processes,
+                      " processes in all, of which one has to read rows at least"));
+  return {};
+}
+
+Result<void> CheckTrainFiles(base::Files& files, const TrainConfig& config, const std::string& place) {
+  TrainFlags flags;
+  base::Settings settings;
+  flags.Register(settings);
+  TRY(settings.ParseToml(config.toml, config.name));
+  data::Input& input = flags.job.input;
+  const int shares = flags.job.together.own() ? config.processes : 1;
+  for (int rank = 0; rank < shares; ++rank) {
+    if (flags.job.together.own()) input.rank = rank;
+    std::vector<std::string> paths = input.Resolved();
+    if (!flags.test.empty()) paths.push_back(flags.test);
+    for (const std::string& path : paths)
+      TRY(files.Glob(path.starts_with('/') ? path : Str(place, "/", path))
+              .While(Str("reading [train] of ", config.name)));
+  }
   return {};
 }
 

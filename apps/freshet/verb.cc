@@ -13,6 +13,20 @@ std::vector<const Verb*> Verbs() {
           &kServe, &kReplay, &kData,   &kInspect, &kExport, &kImport, &kBench, &kSimulate, &kPlan,     &kCompare};
 }
 
+namespace {
+
+// Nothing said is the default of some options, which is not to be said by an empty text: a script's variable was not
+// set, and nobody would know.
+Result<void> CheckNotEmpty(const std::vector<std::string>& arguments, std::string_view option) {
+  const std::string flag = Str("--", option);
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i)
+    if (arguments[i] == flag + "=" || (arguments[i] == flag && i + 1 < arguments.size() && arguments[i + 1].empty()))
+      return Error{Code::kInvalid, Str(Option(option), ": found an empty text; give one, or leave the flag out")};
+  return {};
+}
+
+}  // namespace
+
 Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std::string>& arguments,
                             base::Settings& settings) {
   const bool help =
@@ -23,6 +37,7 @@ Result<bool> ParseArguments(Door& door, const Verb& verb, const std::vector<std:
     return false;
   }
   TRY(settings.Parse(arguments, door.files));
+  TRY(CheckNotEmpty(arguments, "synchrony"));
   return true;
 }
 

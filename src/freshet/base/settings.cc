@@ -68,6 +68,13 @@ std::string_view Noun(const Settings::Target& target) {
       target);
 }
 
+// 100000, not 1e+05.
+std::string Limit(double value) {
+  constexpr double kWhole = 1e15;
+  if (value != std::floor(value) || std::abs(value) > kWhole) return Str(value);
+  return Str(static_cast<std::int64_t>(value));
+}
+
 }  // namespace
 
 void Settings::Add(std::string name, Target target, std::string help, Traits traits) {
@@ -125,8 +132,11 @@ std::string Settings::CheckNumber(const Setting& setting, std::string_view found
   const auto& traits = setting.traits;
   if (!std::isfinite(value)) return Refuse(setting, found, "a number");
   if (value >= traits.least && value <= traits.most) return "";
-  if (traits.most >= 1e300) return Refuse(setting, found, Str(Noun(setting.target), " of at least ", traits.least));
-  return Refuse(setting, found, Str(Noun(setting.target), " from ", traits.least, " to ", traits.most));
+  const bool counts = std::holds_alternative<std::uint64_t*>(setting.target);
+  const double least = counts ? std::max(traits.least, 0.0) : traits.least;
+  const std::string_view noun = counts ? "a whole number" : Noun(setting.target);
+  if (traits.most >= 1e300) return Refuse(setting, found, Str(noun, " of at least ", Limit(least)));
+  return Refuse(setting, found, Str(noun, " from ", Limit(least), " to ", Limit(traits.most)));
 }
 
 std::string Settings::Set(Setting& setting, std::string_view text) {

@@ -94,9 +94,8 @@ Result<Calibration> Calibration::FromJson(std::string_view text, const std::stri
         return Error{Code::kCorrupt, Str(name, ": nothing was measured of ", measured.model)};
       calibration.models.push_back(std::move(measured));
     }
-  } catch (const Json::exception& problem) {
-    return Error{Code::kCorrupt,
-                 Str(name, ": no calibration (freshet bench --calibrate writes one): ", problem.what())};
+  } catch (const Json::exception&) {
+    return Error{Code::kCorrupt, Str(name, ": is no calibration; freshet bench --calibrate ", name, " writes one")};
   }
   return calibration;
 }

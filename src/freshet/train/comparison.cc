@@ -12,6 +12,7 @@
 #include "simulate/costed_model.h"
 #include "simulate/subject.h"
 #include "strategy/server/synchrony.h"
+#include "train/belonging.h"
 
 namespace freshet::train {
 namespace {
@@ -188,6 +189,7 @@ Result<Course> RunCourse(const base::Env& env, const Job& job, const Contender& 
                          const std::atomic<bool>* stop) {
   Job entered = job;
   contender.Enter(entered.together);
+  DropForeign(entered.together);  // what was given for others
   Course course;
   course.name = contender.name;
   optimize::HeapMemory memory;  // of what they make

@@ -7,6 +7,7 @@
 #include "data/table.h"
 #include "optimize/scratch_memory.h"
 #include "train/agreement.h"
+#include "train/belonging.h"
 #include "train/evaluate.h"
 #include "train/job_parts.h"
 
@@ -90,6 +91,7 @@ Result<std::unique_ptr<data::RowSource>> OpenAndSettle(const base::Env& env, Sta
   if (fresh) TRY(data::FindAllClasses(env, job.input, start.description));
   if (around.opened) around.opened(start.description);
   SettleDefaults(job, start.description, start.workers);
+  if (job.together.MostWorkers(start.workers) > 1) TRY(CheckBelonging({job.together}, job.together.strategy.kind));
   const bool network = job.learning.IsNetwork();
   if (network && fresh) TRY(data::SettleView(env, job.input, *source, start.description));
   if (own && fresh) TRY(data::AgreeOnView(*members, start.description.view));

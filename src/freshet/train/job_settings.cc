@@ -4,6 +4,7 @@
 #include "base/version.h"
 #include "data/cache.h"
 #include "strategy/neighbours.h"
+#include "train/belonging.h"
 #include "train/job_parts.h"
 
 namespace freshet::train {
@@ -33,56 +34,59 @@ Result<void> CheckElastic(const Job& job) {
   const Together& together = job.together;
   const Together::Bounds bounds = TRY(together.ElasticBounds());
   const auto refuse = [](std::string_view option, std::string_view why) {
-    return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), ": ", why)};
+    return Error{Code::kInvalid, Str(Option("elastic"), " does not go with ", Option(option), why)};
   };
-  if (together.workers > 0) return refuse("workers", "those are threads of one process; use freshet launch -n N");
+  if (together.workers > 0) return refuse("workers", ": those are threads of one process; use freshet launch -n N");
   if (job.learning.optimizer == "lbfgs")
-    return refuse("optimizer", "lbfgs, each of whose steps needs the rows of all; leave one out");
-  if (together.evict > 0 && together.evict <= 1) return refuse("evict", "give more than 1, as 3");
+    return refuse("optimizer", " lbfgs, each of whose steps needs the rows of all; leave one out");
+  if (together.evict > 0 && together.evict <= 1)
+    return refuse("evict", Str(" ", together.evict, "; give more than 1, as 3"));
   const std::string& kind = together.strategy.kind;
-  if (kind == "scheduled") return refuse("strategy", "scheduled, of which each worker has some coordinates");
+  if (kind == "scheduled") return refuse("strategy", " scheduled, of which each worker has some coordinates");
   if (kind == "slices" || kind == "hybrid" || kind == "modules")
-    return refuse("strategy", Str(kind, ", where each worker alone has a part of the model; use allreduce or ring"));
+    return refuse("strategy",
+                  Str(" ", kind, ", where each worker alone has a part of the model; use allreduce or ring"));
   if (kind == "ring") {
-    if (together.evict > 0) return refuse("evict", Str("and ", Option("strategy"), " ring, which all rows pass"));
+    if (together.evict > 0) return refuse("evict", Str(" and ", Option("strategy"), " ring, which all rows pass"));
     if (together.copy_every == 0)
       return refuse("copy-every",
-                    Str("0 and ", Option("strategy"), " ring: what a lost worker had is in a copy; give at least 1"));
+                    Str(" 0 and ", Option("strategy"), " ring: what a lost worker had is in a copy; give at least 1"));
     if (together.strategy.pipeline == "stash")
-      return refuse("pipeline", "stash, of which micro-batches are always under way; use 1f1b");
+      return refuse("pipeline", " stash, of which micro-batches are always under way; use 1f1b");
     if (together.strategy.large)
       return refuse("large-model",
-                    Str("and ", Option("strategy"), " ring: what is lost is brought together in memory"));
+                    Str(" and ", Option("strategy"), " ring: what is lost is brought together in memory"));
     if (!together.Whole())
-      return refuse("split", Str(together.split, ", and ", Option("strategy"),
+      return refuse("split", Str(" ", together.split, " and ", Option("strategy"),
                                  " ring: nobody else has the rows of who is lost; use ", Option("split"), " rows"));
     if (together.strategy.balance && SaysColumns(job.learning.model))
-      return refuse("balance", "of columns: of which ones a copy is would change; leave one out");
+      return refuse("balance", " of columns: of which ones a copy is would change; leave one out");
     if (job.learning.model == "factorization")
-      return refuse("strategy", "ring of ratings, past which items walk; use allreduce");
+      return refuse("strategy", " ring of ratings, past which items walk; use allreduce");
   }
   if (kind == "server" || kind == "gossip") {
     if (!together.Whole())
-      return refuse("split",
-                    Str(together.split, ", and ", Option("strategy"), " ", kind, "; use ", Option("split"), " rows"));
+      return refuse("split", Str(" ", together.split, ", and ", Option("strategy"), " ", kind, "; use ",
+                                 Option("split"), " rows"));
     if (together.evict > 0)
       return refuse("evict", kind == "gossip"
-                                 ? Str("and ", Option("strategy"), " gossip, where nobody is waited for")
-                                 : Str("and ", Option("strategy"), " server; who is slow is not waited for with ",
+                                 ? Str(" and ", Option("strategy"), " gossip, where nobody is waited for")
+                                 : Str(" and ", Option("strategy"), " server; who is slow is not waited for with ",
                                        Option("synchrony"), " ssp:3, asp:0.01 or bap"));
   }
   if (kind == "gossip") {
-    if (together.strategy.lossy) return refuse("lossy", "and gossip, which does again only what nobody had heard of");
+    if (together.strategy.lossy) return refuse("lossy", " and gossip, which does again only what nobody had heard of");
     TRY(strategy::Neighbours(together.strategy.neighbours, bounds.most));  // a graph is of all that there may be
   }
-  if (together.own()) return refuse("split", "own: nobody else has the rows of who is lost");
+  if (together.own()) return refuse("split", " own: nobody else has the rows of who is lost");
   if (!together.Whole() && together.strategy.exact)
-    return refuse("exact", Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
+    return refuse("exact",
+                  Str(" where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
   if (!together.Whole() && together.strategy.backup > 0)
     return refuse("backup",
-                  Str("where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
-  if (!job.cache.empty()) return refuse("cache", "workers have no numbers of their own to name its files by");
-  if (job.together.batch_per_worker) return refuse("batch-per-worker", "an update has as many rows whoever is there");
+                  Str(" where each reads parts (", Option("split"), " bytes); use ", Option("split"), " rows"));
+  if (!job.cache.empty()) return refuse("cache", ": workers have no numbers of their own to name its files by");
+  if (job.together.batch_per_worker) return refuse("batch-per-worker", ": an update has as many rows whoever is there");
   return {};
 }
 
@@ -145,6 +149,25 @@ Result<void> CheckScheduled(const Job& job) {
   if (how.exact) return refuse("exact", ": its sums are the same bits for any number of workers; leave it out");
   if (how.backup > 0) return refuse("backup", ": all coordinates count, whoever is slow; leave it out");
   return {};
+}
+
+// Before it is known what is learned: workers of whom nothing is said may take the mean (SettleDefaults).
+Result<void> CheckForeign(const Job& job) {
+  std::vector<Together> ways = {job.together};
+  if (job.together.strategy.kind == "allreduce" && !job.Said("strategy"))
+    ways.emplace_back(job.together).strategy.kind = "average";
+  return CheckBelonging(ways, job.together.strategy.kind);
+}
+
+// Those who are not waited for are fewer than those who make updates.
+Result<void> CheckBackup(const Job& job, int workers) {
+  const strategy::StrategyOptions& how = job.together.strategy;
+  const int most = job.together.MostWorkers(workers), makers = how.kind == "server" ? most - how.servers : most;
+  if (how.backup == 0 || how.backup < makers || makers < 1) return {};
+  return Error{Code::kInvalid,
+               makers == 1 ? Str(Option("backup"), " ", how.backup, " of one worker that makes updates; leave it out")
+                           : Str(Option("backup"), " ", how.backup, " of ", makers,
+                                 " workers that make updates leaves none; give at most ", makers - 1)};
 }
 
 // What several workers cannot do.
@@ -270,6 +293,8 @@ Result<void> Check(base::Files& files, const Job& job, int workers) {
     return Error{Code::kInvalid,
                  Str(Option("large-model"), " is for ", Option("strategy"),
                      " server, ring and modules, whose members each have a part of the model, not for ", kind)};
+  TRY(CheckForeign(job));
+  TRY(CheckBackup(job, workers));
   return workers == 1 ? Result<void>() : CheckTogether(files, job);
 }
 

@@ -498,7 +498,7 @@ TEST_F(JobTest, ScheduledDescentRefusesWhatItCannotDo) {
   refused(not_with + "codec fp16", [](Job& job) { job.together.strategy.codec = "fp16"; });
   refused(not_with + "exact", [](Job& job) { job.together.strategy.exact = true; });
   refused(not_with + "backup", [](Job& job) { job.together.strategy.backup = 1; });
-  refused("elastic does not go with strategy: scheduled", [](Job& job) { job.together.elastic = "2:3"; });
+  refused("elastic does not go with strategy scheduled", [](Job& job) { job.together.elastic = "2:3"; });
   refused("at most 16 workers", [](Job& job) { job.together.workers = 17; });
   refused("optimizer coordinates is for strategy scheduled, not allreduce", [](Job& job) {
     job.together.strategy.kind = "allreduce";
@@ -540,7 +540,7 @@ TEST_F(JobTest, ARingOfColumnsRefusesWhatItCannotDo) {
   refused("accumulate 2 is for networks", [](Job& job) { job.together.strategy.accumulate = 2; });
   refused("strategy ring does not go with codec fp16", [](Job& job) { job.together.strategy.codec = "fp16"; });
   refused(
-      "elastic does not go with split: bytes, and strategy ring: nobody else has the rows of who is lost; use split "
+      "elastic does not go with split bytes and strategy ring: nobody else has the rows of who is lost; use split "
       "rows",
       [](Job& job) {
         job.together.workers = 0;
@@ -609,7 +609,7 @@ TEST_F(JobTest, LbfgsByWorkersRefusesWhatItsStepsCannotBeMadeWith) {
   refused("optimizer lbfgs does not go with cache", [&](Job& job) { job.cache = world_.Path("rows"); });
   refused("optimizer lbfgs goes with neither holdout", [](Job& job) { job.holdout = 0.1; });
   refused("optimizer lbfgs goes with neither holdout", [](Job& job) { job.batch = 64; });
-  refused("elastic does not go with optimizer: lbfgs", [](Job& job) {
+  refused("elastic does not go with optimizer lbfgs", [](Job& job) {
     job.together.elastic = "1:2";
     job.together.workers = 0;
   });
@@ -624,9 +624,9 @@ TEST_F(JobTest, GossipOfWorkersThatComeAndGoRefusesWhatItCannotKeep) {
     const std::string text = Refused(job);
     EXPECT_TRUE(text.starts_with(why)) << text << "\ninstead of\n" << why;
   };
-  refused("elastic does not go with lossy: ", [](Together& how) { how.strategy.lossy = true; });
-  refused("elastic does not go with evict: ", [](Together& how) { how.evict = 3; });
-  refused("elastic does not go with split: bytes", [](Together& how) { how.split = "bytes"; });
+  refused("elastic does not go with lossy and gossip", [](Together& how) { how.strategy.lossy = true; });
+  refused("elastic does not go with evict and strategy gossip", [](Together& how) { how.evict = 3; });
+  refused("elastic does not go with split bytes", [](Together& how) { how.split = "bytes"; });
   refused("neighbours: there is no way from rank 0 to rank 2", [](Together& how) { how.strategy.neighbours = "0-1"; });
 }
 
@@ -639,13 +639,13 @@ TEST_F(JobTest, PartsOfAModelWithWorkersThatComeAndGoRefuseWhatTheyCannotKeep) {
     const std::string text = Refused(job);
     EXPECT_TRUE(text.starts_with(why)) << text << "\ninstead of\n" << why;
   };
-  refused("elastic does not go with evict: and strategy ring", [](Together& how) { how.evict = 3; });
-  refused("elastic does not go with copy-every: 0 and strategy ring", [](Together& how) { how.copy_every = 0; });
-  refused("elastic does not go with large-model: and strategy ring", [](Together& how) { how.strategy.large = true; });
-  refused("elastic does not go with pipeline: stash", [](Together& how) { how.strategy.pipeline = "stash"; });
-  refused("elastic does not go with strategy: slices", [](Together& how) { how.strategy.kind = "slices"; });
+  refused("elastic does not go with evict and strategy ring", [](Together& how) { how.evict = 3; });
+  refused("elastic does not go with copy-every 0 and strategy ring", [](Together& how) { how.copy_every = 0; });
+  refused("elastic does not go with large-model and strategy ring", [](Together& how) { how.strategy.large = true; });
+  refused("elastic does not go with pipeline stash", [](Together& how) { how.strategy.pipeline = "stash"; });
+  refused("elastic does not go with strategy slices", [](Together& how) { how.strategy.kind = "slices"; });
   job_.learning.model = "linear";
-  refused("elastic does not go with balance: of columns", [](Together& how) { how.strategy.balance = true; });
+  refused("elastic does not go with balance of columns", [](Together& how) { how.strategy.balance = true; });
 }
 
 TEST_F(JobTest, WorkersThatLearnRowByRowTakeTheMeanUnlessSomethingIsSaidOfGradients) {
@@ -715,7 +715,7 @@ TEST_F(JobTest, WhatMakesNoSenseIsRefusedByTheNamesOfOptions) {
   job.learning.factors = 0;
   job.holdout = 2;
   EXPECT_EQ(Refused(job),
-            "factors: found '0', expected a whole number from 0 up from 1 to 4096\n"
+            "factors: found '0', expected a whole number from 1 to 4096\n"
             "holdout: found '2', expected a number from 0 to 0.9");
   job = job_;
   job.together.workers = 4;

@@ -38,6 +38,7 @@ void Panel::AddUpdates(std::uint64_t more) {
 }
 
 Result<void> Panel::Wish(std::string_view text) {
+  if (text.empty()) return Error{Code::kInvalid, Str(Option("synchrony"), ": found an empty text, expected one")};
   const Synchrony to = TRY(Synchrony::Parse(text));
   const base::Lock lock(mutex_);
   if (!told_.now)

@@ -1,6 +1,7 @@
 #include "fabric/sim/simgrid/simgrid_flows.h"
 
 #include <cmath>
+#include <csignal>
 #include <exception>
 #include <optional>
 #include <simgrid/kernel/Timer.hpp>
@@ -258,7 +259,10 @@ Result<std::unique_ptr<Flows>> MakeSimGridFlows(const Platform& platform) {
     for (std::string& argument : arguments) argv.push_back(argument.data());
     int argc = static_cast<int>(argv.size());
     argv.push_back(nullptr);
+    struct sigaction interrupt {};  // which SimGrid would take for itself
+    sigaction(SIGINT, nullptr, &interrupt);
     new s4u::Engine(&argc, argv.data());  // the process's own, to its end
+    sigaction(SIGINT, &interrupt, nullptr);
     return std::unique_ptr<Flows>(std::make_unique<SimGridFlows>(platform));
   } catch (const std::exception& problem) {
     return Error{Code::kInvalid, Str("platform ", platform.name, ": SimGrid refuses it: ", problem.what())};
