@@ -10,6 +10,8 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 SCHEMA = "model binary, told string"
 
@@ -151,6 +153,26 @@ def _meeting_place(host):
     raise RuntimeError(f"no port from 20000 to 31999 is free at {host}, where workers were to meet")
 
 
+def _gather(context, text, patience):
+    """What all tasks say, by rank. Spark itself would wait for a year, also for a task that it has given to an executor which is
+    gone and never heard of again; when this one fails in its stead, the stage is tried again."""
+    said, failed = [], []
+    def ask():
+        try:
+            said.extend(context.allGather(text))
+        except BaseException as problem:  # it is raised where it is waited for
+            failed.append(problem)
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(patience)
+    if failed:
+        raise failed[0]
+    if asking.is_alive():
+        raise TimeoutError(f"for {patience:.0f} s not all tasks of this stage have come to have their rows; if some need so much "
+                           "longer than others, give a larger joinTimeout")
+    return said
+
+
 def work(job, columns):
     """The function for mapInArrow: of rank 0 comes the model, of whose worker gave up what it said. The task fails only if its
     worker was ended by somebody else."""
@@ -159,6 +181,7 @@ def work(job, columns):
         from pyspark import BarrierTaskContext
         context = BarrierTaskContext.get()
         rank = context.partitionId()
+        begun = time.monotonic()
         with Worker(rank) as worker:
             for batch in batches:
                 if len(batch):
@@ -169,7 +192,8 @@ def work(job, columns):
                 account["meeting"] = _meeting_place(infos[0].address.rsplit(":", 1)[0])
             # The one time that tasks wait for each other: a task that waits in a barrier when another fails takes its whole
             # executor with it, and each costs a second.
-            accounts = [json.loads(text) for text in context.allGather(json.dumps(account))]
+            patience = job["join_timeout"] + 10 * (time.monotonic() - begun)  # others may have more rows, or be slower
+            accounts = [json.loads(text) for text in _gather(context, json.dumps(account), patience)]
             wrong = next((one["text"] for one in accounts if "error" in one), None)
             try:
                 order = None if wrong else decide(accounts, job)

@@ -46,7 +46,8 @@ class WorkerParams(Params):
     checkpointDir = _param("checkpointDir", "a directory that driver and executors know by one name, where training is kept, "
                            "so that it goes on when a worker was lost", TypeConverters.toString)
     checkpointSeconds = _param("checkpointSeconds", "time between two checkpoints", TypeConverters.toFloat)
-    joinTimeout = _param("joinTimeout", "seconds workers wait for each other to come", TypeConverters.toFloat)
+    joinTimeout = _param("joinTimeout", "seconds workers wait for each other to come; tasks wait as long for others' rows, and ten times "
+                         "as long as for their own", TypeConverters.toFloat)
     tls = _param("tls", "encrypts what workers say to each other", TypeConverters.toBoolean)
     options = _param("options", "any other option of freshet.train, by its name", _to_options)
 
