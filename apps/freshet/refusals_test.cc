@@ -81,6 +81,11 @@ TEST_F(RefusalsTest, ATextThatIsNotWhatItShouldBeIsNamed) {
           "list.json: is no calibration; freshet bench --calibrate list.json writes one\n", 6);
 }
 
+TEST_F(RefusalsTest, ANetworkThatIsNoneIsNamed) {
+  scratch_.Write("net.toml", "layers = [{dance = 3}]\n");
+  Refused({"train", "rows.svm", "--features", "20", "--model", "net.toml"}, "reading net.toml");
+}
+
 TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
   scratch_.Write("empty.svm", "");
   EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);
