@@ -86,6 +86,12 @@ TEST_F(RefusalsTest, ANetworkThatIsNoneIsNamed) {
   Refused({"train", "rows.svm", "--features", "20", "--model", "net.toml"}, "reading net.toml");
 }
 
+TEST_F(RefusalsTest, APlaceThatTakesNoFilesForALargeModel) {
+  Refused({"train", "rows.svm", "--model", "fm", "--batch", "64", "--workers", "2", "--strategy", "server",
+           "--large-model", "--scratch", "/proc"},
+          "--scratch: /proc takes no files; name a directory on a disk with room for the model", 1);
+}
+
 TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
   scratch_.Write("empty.svm", "");
   EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);
