@@ -92,6 +92,16 @@ TEST_F(RefusalsTest, APlaceThatTakesNoFilesForALargeModel) {
           "--scratch: /proc takes no files; name a directory on a disk with room for the model", 1);
 }
 
+TEST_F(RefusalsTest, AnotherNumberOfWorkersForKmeans) {
+  const auto train = [&](const char* workers) {
+    return std::vector<std::string>{"train",      "rows.svm", "--features",   "20",    "--model", "kmeans",
+                                    "--strategy", "ring",     "--workers",    workers, "--batch", "64",
+                                    "--epochs",   "2",        "--checkpoint", "c.ck",  "--quiet"};
+  };
+  EXPECT_EQ(Run(train("2")).code, 0);
+  Refused(train("3"), "written by 2 workers, now 3: another number cannot go on with kmeans", 6);
+}
+
 TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
   scratch_.Write("empty.svm", "");
   EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);
