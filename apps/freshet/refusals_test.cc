@@ -81,6 +81,27 @@ TEST_F(RefusalsTest, ATextThatIsNotWhatItShouldBeIsNamed) {
           "list.json: is no calibration; freshet bench --calibrate list.json writes one\n", 6);
 }
 
+TEST_F(RefusalsTest, ANetworkThatIsNoneIsNamed) {
+  scratch_.Write("net.toml", "layers = [{dance = 3}]\n");
+  Refused({"train", "rows.svm", "--features", "20", "--model", "net.toml"}, "reading net.toml");
+}
+
+TEST_F(RefusalsTest, APlaceThatTakesNoFilesForALargeModel) {
+  Refused({"train", "rows.svm", "--model", "fm", "--batch", "64", "--workers", "2", "--strategy", "server",
+           "--large-model", "--scratch", "/proc"},
+          "--scratch: /proc takes no files; name a directory on a disk with room for the model", 1);
+}
+
+TEST_F(RefusalsTest, AnotherNumberOfWorkersForKmeans) {
+  const auto train = [&](const char* workers) {
+    return std::vector<std::string>{"train",      "rows.svm", "--features",   "20",    "--model", "kmeans",
+                                    "--strategy", "ring",     "--workers",    workers, "--batch", "64",
+                                    "--epochs",   "2",        "--checkpoint", "c.ck",  "--quiet"};
+  };
+  EXPECT_EQ(Run(train("2")).code, 0);
+  Refused(train("3"), "written by 2 workers, now 3: another number cannot go on with kmeans", 6);
+}
+
 TEST_F(RefusalsTest, ALockIsGoneWithWhoHeldItAlsoAfterAFailure) {
   scratch_.Write("empty.svm", "");
   EXPECT_NE(Run({"train", "empty.svm", "-o", "m.model"}).code, 0);

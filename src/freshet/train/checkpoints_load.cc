@@ -66,8 +66,10 @@ Result<void> Checkpoints::LoadFrom(const data::TensorFile& file, Standing& stand
                         json.value("mergeable", false) && Mergeable();
     if (before != workers && !(json.value("interchangeable", false) && Interchangeable()) && !merges)
       return unusable(Str("written by ", before, " workers, now ", workers,
-                          ": another number goes on only with all-reduce, or in a ring, of a ", Option("batch"),
-                          " above 1 and ", Option("split"), " rows"));
+                          model.traits().own_rule
+                              ? Str(": another number cannot go on with ", model.config().kind)
+                              : Str(": another number goes on only with all-reduce, or in a ring, of a ",
+                                    Option("batch"), " above 1 and ", Option("split"), " rows")));
     if (json.contains("cuts")) standing.cuts = json.at("cuts").get<data::Cuts>();
     description = TRY(data::Description::Load(file));
     standing.seen = standing.progressive = SumsFor(model, description);

@@ -115,6 +115,20 @@ Result<void> RemoveCheckpoint(base::Files& files, const Job& job) {
   return {};
 }
 
+// Where a large model is to lie: better known before than by what is missing then.
+Result<std::shared_ptr<optimize::ScratchMemory>> OpenScratch(base::Files& files, const std::string& directory) {
+  TRY(base::CheckPlaceFor(files, Str(directory, "/parameters")));
+  auto scratch = std::make_shared<optimize::ScratchMemory>(directory);
+  constexpr std::size_t kLittle = 1 << 16;
+  void* const at = scratch->Reserve(kLittle);
+  const bool takes = at != nullptr && scratch->Commit(at, 0, kLittle);
+  if (at != nullptr) scratch->Release(at, kLittle);
+  if (!takes)
+    return Error{Code::kIo, Str(Option("scratch"), ": ", directory,
+                                " takes no files; name a directory on a disk with room for the model")};
+  return scratch;
+}
+
 Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job, Around& around, Members* members) {
   const int rank = members == nullptr ? 0 : members->fabric().rank();
   const bool comes = around.elastic && around.elastic->comes;
@@ -138,8 +152,7 @@ Result<Outcome> RunWith(const base::Env& env, optimize::Memory& memory, Job& job
   if (own) job.input.options.others = members;
   Start start{.job = job, .around = around, .workers = workers};
   std::optional<model::TrainedModel> earlier;
-  if (job.together.strategy.large) TRY(base::CheckPlaceFor(env.files, Str(job.scratch, "/parameters")));
-  if (job.together.strategy.large) start.scratch = std::make_shared<optimize::ScratchMemory>(job.scratch);
+  if (job.together.strategy.large) start.scratch = TRY(OpenScratch(env.files, job.scratch));
   if (around.earlier != nullptr) TRY(BeginWith(*around.earlier, start));
   if (!job.from.empty()) {
     earlier = TRY(model::LoadModel(env.files, job.from, start.WholeIn(memory)));

@@ -141,9 +141,9 @@ Result<model::ModelConfig> Learning::NetworkConfig(const data::Description& desc
       loss == "softmax" ? std::max<std::int64_t>(1, static_cast<std::int64_t>(description.labels.names.size())) : 1;
   const model::network::ZooOptions options{.hidden = static_cast<std::int64_t>(hidden), .dropout = dropout};
   std::vector<std::uint32_t> lines;
-  const model::network::Graph graph = network.empty()
-                                          ? TRY(model::network::MakeZoo(model, fit.input, fit.classes, options))
-                                          : TRY(model::network::GraphFromToml(network, fit, &lines));
+  const model::network::Graph graph =
+      network.empty() ? TRY(model::network::MakeZoo(model, fit.input, fit.classes, options))
+                      : TRY(model::network::GraphFromToml(network, fit, &lines).While(Str("reading ", model)));
   const auto facts = TRY(model::network::Infer(graph));
   for (const std::string& remark : model::network::Remarks(graph, facts, loss, lines))
     log.Warn("network", "text", model, "remark", remark);

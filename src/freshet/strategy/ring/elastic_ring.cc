@@ -291,8 +291,9 @@ Result<void> ElasticRing::Unite(const fabric::Roster*) {
 Result<void> ElasticRing::MakeInnerOrGiveUp() {
   const auto made = MakeInner();
   if (made.ok() || OfMembers(made.error())) return made;
-  return hopeless_.emplace(Error{Code::kPeerLost, Str(size(), " workers cannot go on: ", made.error().text,
-                                                      "; the last checkpoint has everything")});
+  return hopeless_.emplace(
+      Error{Code::kPeerLost, Str(size(), " workers cannot go on: ", made.error().text,
+                                 "; what there is left is the last checkpoint, if one was written")});
 }
 
 // Those who were there before, as a ring of their own for the steps that are to be made again. What all have kept stays:
@@ -373,8 +374,9 @@ Error ElasticRing::Hopeless() const {
     const fabric::Seat &holder = seats[part], &next = seats[(part + 1) % seats.size()];
     if (!now.Has(holder.id) && !now.Has(next.id)) who = Str(" ", holder.name, " and ", next.name, ",");
   }
-  return {Code::kPeerLost, Str("a part of the model is lost with both who had it:", who,
-                               " neighbours on the ring, at once; the last checkpoint has everything")};
+  return {Code::kPeerLost,
+          Str("a part of the model is lost with both who had it:", who,
+              " neighbours on the ring, at once; what there is left is the last checkpoint, if one was written")};
 }
 
 // Brings what all have of it together.

@@ -137,7 +137,8 @@ Result<void> ElasticServer::HearRoles(const Besides& besides) {
   };
   if (with(Beside::kWorks) == 0)
     return hopeless_.emplace(
-        Error{Code::kPeerLost, "all who read rows are lost at once; the last checkpoint has everything"});
+        Error{Code::kPeerLost,
+              "all who read rows are lost at once; what there is left is the last checkpoint, if one was written"});
   auto missing = options_.strategy.servers - with(Beside::kServesAlone);
   serve_alone_.clear();
   for (const Beside& each : besides)
@@ -176,10 +177,10 @@ Result<void> ElasticServer::TakeOver(const std::vector<Report>& reports) {
       for (const auto& [number, letters] : besides[static_cast<std::size_t>(rank)].shards)
         if (number == static_cast<std::uint64_t>(shard)) holders.emplace_back(letters, rank);
     if (holders.empty())
-      return hopeless_.emplace(
-          Error{Code::kPeerLost, Str("a part of the parameters is lost with all who had it: ", Option("replicas"), " ",
-                                     options_.strategy.replicas, " survives the loss of ",
-                                     options_.strategy.replicas - 1, " at a time; the last checkpoint has it")});
+      return hopeless_.emplace(Error{
+          Code::kPeerLost, Str("a part of the parameters is lost with all who had it: ", Option("replicas"), " ",
+                               options_.strategy.replicas, " survives the loss of ", options_.strategy.replicas - 1,
+                               " at a time; what there is left is the last checkpoint, if one was written")});
     std::stable_sort(holders.begin(), holders.end(), [&](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : serves(a.second) && !serves(b.second);
     });
