@@ -69,8 +69,8 @@ TEST_F(RefusalsTest, AnEmptySynchrony) {
 }
 
 TEST_F(RefusalsTest, LimitsAreWrittenAsTheyAre) {
-  Refused({"train", "rows.svm", "--strategy", "scheduled", "--coordinates", "0"},
-          "--coordinates: found '0', expected a whole number from 1 to 4096");
+  Refused({"train", "rows.svm", "--strategy", "server", "--replicas", "0"},
+          "--replicas: found '0', expected a whole number from 1 to 64");
   scratch_.Write("nodes.toml", "[job]\nnodes = 0\n[train]\ndata = [\"rows.svm\"]\n");
   Refused({"submit", "nodes.toml", "--dry-run"}, "found '0', expected a whole number from 1 to 100000");
 }
