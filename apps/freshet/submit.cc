@@ -103,7 +103,7 @@ struct Submitted {
 // "waiting", "running", "ended", "failed", or "gone": it is neither with the scheduler, nor has it said how it ended.
 std::string Submitted::State() const {
   const auto said = Ask(Str(scheduler->status, " ", number));
-  const std::string state = said.ok() ? StateIn(*scheduler, said.value()) : "";
+  std::string state = said.ok() ? StateIn(*scheduler, said.value()) : "";
   if (!state.empty()) return state;
   const auto code = ExitCode();
   return !code ? "gone" : *code == 0 ? "ended" : "failed";

@@ -235,9 +235,9 @@ class Hot {
       for (const Report::Range& range : block.busiest)
         if (range.bytes > most.bytes) most = range, of = &block;
     if (of == nullptr || of->rows <= of->range_rows) return "";
-    const auto ranges = static_cast<double>((of->rows - 1) / of->range_rows + 1),
-               bytes = static_cast<double>(most.bytes);
-    if (bytes <= 2 * Bytes(*of) / ranges) return "";
+    const std::uint64_t ranges = (of->rows - 1) / of->range_rows + 1;
+    const auto bytes = static_cast<double>(most.bytes);
+    if (bytes <= 2 * Bytes(*of) / static_cast<double>(ranges)) return "";
     return Str("busiest range ", most.first, "-", most.last - 1, " of ", of->name, " with ",
                Fixed(std::min(100 * bytes / all_, 100.0), 0), " % of ", HumanBytes(all_));
   }

@@ -289,7 +289,7 @@ Result<void> ElasticRing::Unite(const fabric::Roster*) {
 }
 
 Result<void> ElasticRing::MakeInnerOrGiveUp() {
-  const auto made = MakeInner();
+  auto made = MakeInner();
   if (made.ok() || OfMembers(made.error())) return made;
   return hopeless_.emplace(
       Error{Code::kPeerLost, Str(size(), " workers cannot go on: ", made.error().text,
